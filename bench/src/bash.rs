@@ -3,7 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use anyhow::ensure;
-use belljar_project::{Language, RunRequest};
+use belljar_contract::{Language, RunRequest};
 
 use super::{
     Bench,

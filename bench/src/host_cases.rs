@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use anyhow::ensure;
-use belljar_project::{RunRequest, RunResult, Sandbox};
+use belljar_contract::{RunRequest, RunResult};
+use belljar_project::Sandbox;
 use tokio::runtime::Runtime;
 
 use super::{

@@ -6,7 +6,8 @@ use std::{
 };
 
 use anyhow::{Context as _, bail, ensure};
-use belljar_project::{RunRequest, Sandbox};
+use belljar_contract::RunRequest;
+use belljar_project::Sandbox;
 use serde::Serialize;
 use serde_json::value::RawValue;
 

@@ -49,7 +49,8 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use belljar_project::{Language, RunResult, Sandbox};
+use belljar_contract::{Language, RunResult};
+use belljar_project::Sandbox;
 use clap::Parser as _;
 use tempfile::TempDir;
 use tracing_subscriber::filter::LevelFilter;

@@ -2,7 +2,7 @@
 
 use std::{path::Path, time::Duration};
 
-use belljar_project::{Language, RunRequest};
+use belljar_contract::{Language, RunRequest};
 use serde::{Deserialize, Serialize};
 
 use super::{

@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use anyhow::ensure;
-use belljar_project::{Language, RunRequest, RunResultExt as _};
+use belljar_contract::{Language, RunRequest};
+use belljar_project::RunResultExt as _;
 use serde_json::{Value, json};
 
 use super::{

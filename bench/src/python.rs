@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use anyhow::ensure;
-use belljar_project::{Language, RunRequest};
+use belljar_contract::{Language, RunRequest};
 
 use super::{
     Bench, expect_value,

@@ -8,16 +8,16 @@ mod data;
 use std::path::Path;
 
 use anyhow::{Context as _, ensure};
-use belljar_project::{
-    Language, Limits, RunDurability, RunRequest, RunResultExt as _, TokenSavings,
-};
+use belljar_contract::{Language, Limits, RunRequest};
+use belljar_project::{RunDurability, RunResultExt as _, TokenSavings};
 use belljar_tools::{RawServer, ServerSpec};
 use serde_json::{Value, json, value::to_raw_value};
 
 use super::{
     Bench,
     row::BenchRow,
-    tool_host::{self, TOOL_TIMEOUT, ToolHost},
+    tool_host,
+    tool_host::{TOOL_TIMEOUT, ToolHost},
 };
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");

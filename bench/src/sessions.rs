@@ -10,7 +10,8 @@ use std::{
 };
 
 use anyhow::{Context as _, ensure};
-use belljar_project::{Language, RunError, Sandbox, Session};
+use belljar_contract::{Language, RunError};
+use belljar_project::{Sandbox, Session};
 use tokio::runtime::Runtime;
 
 use super::{Bench, expect_value, row::BenchRow, stats::Times, warm_host_of};

@@ -12,7 +12,8 @@ use std::{
 };
 
 use anyhow::ensure;
-use belljar_project::{RunRequest, Sandbox};
+use belljar_contract::RunRequest;
+use belljar_project::Sandbox;
 
 use super::{
     Bench, expect_value,

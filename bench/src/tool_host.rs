@@ -10,13 +10,13 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use belljar_project::{
-    Execution, Executor, Language, RunDurability, RunRequest, RunResult, now_ms,
-};
+use belljar_contract::{Language, RunRequest, RunResult};
+use belljar_project::{Execution, Executor, RunDurability, now_ms};
 use belljar_store::Store;
 use belljar_tools::{
     Annotations, AuditTiming, Bridge, BridgeConfig, Glob, LocalOutcome, LocalServer, NoObserver,
-    Policy, RawServer, Rule, RunContext, ServerSpec, Surroundings, Tool, ToolGrants, Upstreams,
+    PolicyRule, RawServer, RunContext, ServerSpec, Surroundings, Tool, ToolGrants, ToolPolicy,
+    Upstreams,
 };
 use serde_json::{Map, Value, json};
 use tokio::runtime::Runtime;
@@ -54,7 +54,10 @@ impl ToolHost {
         let bridge = Bridge::new(BridgeConfig {
             upstreams,
             local: local.into_iter().collect::<BTreeMap<_, _>>(),
-            policy: Policy { allow: vec![Rule::new(Glob::new("*"))?], ..Policy::default() },
+            policy: ToolPolicy {
+                allow: vec![PolicyRule::new(Glob::new("*"))?],
+                ..ToolPolicy::default()
+            },
             store: store.clone(),
             approval_timeout: Duration::ZERO,
             audit: AuditTiming::default(),

@@ -4,12 +4,13 @@
 use std::time::Duration;
 
 use anyhow::Context as _;
-use belljar_project::{Language, RunDurability, RunRequest};
+use belljar_contract::{Language, RunRequest};
+use belljar_project::RunDurability;
 use serde_json::Value;
 
 use super::{
-    Bench,
-    json::{self, DenoTimes},
+    Bench, json,
+    json::DenoTimes,
     row::BenchRow,
     stats::Times,
     tool_host::{InProcessServer, ToolHost},

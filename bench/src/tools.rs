@@ -6,8 +6,10 @@
 //! gets its answer.
 
 use std::{
-    fs::{self, File},
-    io::{self, Write as _},
+    fs,
+    fs::File,
+    io,
+    io::Write as _,
     os::unix::fs::MetadataExt as _,
     path::Path,
     sync::Arc,
@@ -15,7 +17,8 @@ use std::{
 };
 
 use anyhow::{Context as _, ensure};
-use belljar_project::{Language, Limits, RunDurability, RunRequest, RunResultExt as _};
+use belljar_contract::{Language, Limits, RunRequest};
+use belljar_project::{RunDurability, RunResultExt as _};
 use belljar_store::Store;
 use serde_json::value::to_raw_value;
 use tempfile::TempDir;

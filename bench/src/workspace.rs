@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context as _, ensure};
-use belljar_project::{Language, RunRequest, Workspace};
+use belljar_contract::{Language, RunRequest, Workspace};
 
 use super::{
     Bench,

@@ -1,6 +1,8 @@
-//! Sizes, headers, crate arrows, `unsafe`, unfinished work: checked, not remembered.
+//! Sizes, headers, names, crate arrows, `unsafe`, unfinished work: checked, not remembered.
 //!
 //! Each rule has a list of excused cases that only shrinks.
+
+mod names;
 
 use std::{
     collections::BTreeMap,
@@ -9,6 +11,8 @@ use std::{
 };
 
 use anyhow::{Context, bail};
+
+use names::DeclaredTypes;
 
 /// No production file is longer.
 const MAX_FILE_LINES: usize = 500;
@@ -23,20 +27,26 @@ const UNSAFE_CRATE: &str = "crates/belljar-jail/";
 
 /// Which crates a crate may depend on: arrows never point up.
 const ARROWS: &[(&str, &[&str])] = &[
+    ("belljar-contract", &[]),
     ("belljar-paths", &[]),
     ("belljar-jail", &[]),
-    ("belljar-wire", &[]),
+    ("belljar-wire", &["belljar-contract"]),
     ("belljar-worker", &["belljar-jail", "belljar-wire"]),
-    ("belljar-runtime", &["belljar-jail", "belljar-paths", "belljar-wire"]),
+    ("belljar-runtime", &["belljar-contract", "belljar-jail", "belljar-paths", "belljar-wire"]),
+    ("belljar-testing", &[]),
     ("belljar-search", &[]),
-    ("belljar-store", &[]),
-    ("belljar-tools", &["belljar-jail", "belljar-search", "belljar-store", "belljar-wire"]),
-    ("belljar-workflow", &["belljar-store"]),
-    ("belljar-workflow-formats", &["belljar-workflow"]),
-    ("belljar-server", &["belljar-paths", "belljar-wire"]),
+    ("belljar-store", &["belljar-contract"]),
+    (
+        "belljar-tools",
+        &["belljar-contract", "belljar-jail", "belljar-search", "belljar-store", "belljar-wire"],
+    ),
+    ("belljar-workflow", &["belljar-contract", "belljar-store"]),
+    ("belljar-workflow-formats", &["belljar-contract", "belljar-workflow"]),
+    ("belljar-server", &["belljar-contract", "belljar-paths", "belljar-wire"]),
     (
         "belljar-project",
         &[
+            "belljar-contract",
             "belljar-jail",
             "belljar-paths",
             "belljar-runtime",
@@ -51,6 +61,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "belljar",
         &[
+            "belljar-contract",
             "belljar-paths",
             "belljar-project",
             "belljar-runtime",
@@ -65,6 +76,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "belljar-bench",
         &[
+            "belljar-contract",
             "belljar-project",
             "belljar-search",
             "belljar-store",
@@ -80,6 +92,7 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<()> {
     let mut faults = Vec::new();
     let mut files = Vec::new();
     let mut sizes: BTreeMap<String, usize> = BTreeMap::new();
+    let mut declared = DeclaredTypes::default();
     for top in ["bench", "crates", "xtask"] {
         collect(&root.join(top), &mut files)?;
     }
@@ -89,8 +102,10 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<()> {
         check_file(&name, &text, &mut faults);
         if let Some(owner) = owner_of(&name) {
             *sizes.entry(owner.to_owned()).or_default() += text.lines().count();
+            declared.check_file(owner, &name, &text, &mut faults);
         }
     }
+    declared.check_shared(&mut faults);
     check_crate_sizes(&sizes, &mut faults);
     check_arrows(root, &mut faults)?;
     if !faults.is_empty() {

@@ -1,8 +1,7 @@
 //! Search quality: the share of correct tools among the first five results.
 
+use belljar_search::{Query, ScoreSet};
 use serde::{Deserialize, Serialize};
-
-use belljar_search::{Query, Use};
 
 use super::{data::QuestionSet, plain::PlainBm25};
 
@@ -64,9 +63,9 @@ pub(super) fn answers(set: &QuestionSet, way: SearchMethod) -> Option<Vec<Qualit
     let (index, plain) = (set.index(), PlainBm25::new(&set.tools));
     let answered = set.questions.iter().map(|question| {
         let scores = match way {
-            SearchMethod::Words => Use::Words,
-            SearchMethod::Meaning => Use::Meaning,
-            SearchMethod::Plain | SearchMethod::Fusion | SearchMethod::Hinted => Use::All,
+            SearchMethod::Words => ScoreSet::Words,
+            SearchMethod::Meaning => ScoreSet::Meaning,
+            SearchMethod::Plain | SearchMethod::Fusion | SearchMethod::Hinted => ScoreSet::All,
         };
         let server_hint = question.server_hint.as_deref().filter(|_| way == SearchMethod::Hinted);
         let query = Query { server_hint, scores, ..Query::new(&question.query, K) };

@@ -3,7 +3,7 @@
 use std::{collections::HashSet, time::Instant};
 
 use anyhow::Context as _;
-use belljar_search::{Document, Index, Query, Table};
+use belljar_search::{Document, Index, Query, VectorTable};
 
 use super::{
     super::{Bench, random::SeededRandom, row::BenchRow, stats::Times},
@@ -27,7 +27,7 @@ pub(super) fn measure(bench: &Bench<'_>, sets: &[QuestionSet]) -> anyhow::Result
     let mut start = Times::default();
     for _ in 0..FEW {
         let began = Instant::now();
-        let table = Table::load();
+        let table = VectorTable::load();
         start.add(began.elapsed());
         anyhow::ensure!(!table.is_empty(), "the embedding table is empty");
     }

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use anyhow::ensure;
-use belljar_project::{Language, Session, allow_many_descriptors};
+use belljar_contract::Language;
+use belljar_project::{Session, allow_many_descriptors};
 
 use super::{
     super::{

@@ -11,7 +11,10 @@ use anyhow::Context as _;
 use belljar_store::Store;
 use belljar_workflow::{
     SqliteWorkflowStore, WorkflowStore as _,
-    workflow_store::{Batch, EventRow, InputRow, IntentChange, Lease, LeaseRequest, NewFlow, Why},
+    workflow_store::{
+        ClaimReason, IntentChange, LeaseRequest, NewWorkflowRow, WorkflowBatch, WorkflowEventRow,
+        WorkflowInputRow, WorkflowLease,
+    },
 };
 use tokio::runtime::Runtime;
 
@@ -76,29 +79,34 @@ fn ours<'a>(
     }))
 }
 
-async fn claimed(engine: &SqliteWorkflowStore, flow: &str) -> anyhow::Result<Lease> {
+async fn claimed(engine: &SqliteWorkflowStore, flow: &str) -> anyhow::Result<WorkflowLease> {
     let (id, name, caller) = (flow.to_owned(), flow.to_owned(), "bench".to_owned());
-    engine.create(NewFlow { id, name, caller, snapshot: vec![0], created_ms: 1 }).await?;
+    engine.create(NewWorkflowRow { id, name, caller, snapshot: vec![0], created_ms: 1 }).await?;
     let owner = "bench".to_owned();
-    let why = Why::Asked;
+    let why = ClaimReason::Asked;
     let request = LeaseRequest { owner, now_ms: 1, until_ms: 2, take_over: false, why };
     Ok(engine.claim(flow, request).await?)
 }
 
 /// The records for one task that ended and one that starts.
-fn batch(seq: u64, snapshot: Option<usize>) -> Batch {
+fn batch(seq: u64, snapshot: Option<usize>) -> WorkflowBatch {
     let filled = |size: usize| seq.to_le_bytes().into_iter().cycle().take(size).collect();
-    let event = |at| EventRow { seq: (seq - 1) * EVENTS + at, cause: seq, body: filled(EVENT) };
-    Batch {
+    let event =
+        |at| WorkflowEventRow { seq: (seq - 1) * EVENTS + at, cause: seq, body: filled(EVENT) };
+    WorkflowBatch {
         now_ms: 1,
-        inputs: vec![InputRow { seq, checkpoint: Some("task".to_owned()), body: filled(INPUT) }],
+        inputs: vec![WorkflowInputRow {
+            seq,
+            checkpoint: Some("task".to_owned()),
+            body: filled(INPUT),
+        }],
         snapshot: snapshot.map(filled),
         events: (1..=EVENTS).map(event).collect(),
         intents: vec![
             IntentChange::Close { key: format!("key {}", seq - 1), at: seq },
             IntentChange::Open { key: format!("key {seq}"), at: seq, body: filled(INTENT) },
         ],
-        ..Batch::default()
+        ..WorkflowBatch::default()
     }
 }
 

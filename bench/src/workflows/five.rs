@@ -10,9 +10,9 @@ use std::{
 };
 
 use anyhow::{Context as _, ensure};
+use belljar_contract::{Language, Limits};
 use belljar_project::{
-    Language, Limits, ProjectWorkflows, SessionRegistry, WorkflowOptions, WorkflowPermissions,
-    WorkflowSubmission,
+    ProjectWorkflows, SessionRegistry, WorkflowOptions, WorkflowPermissions, WorkflowSubmission,
 };
 use belljar_store::Store;
 use belljar_workflow::{Dag, WorkflowCommand, WorkflowEventKind};

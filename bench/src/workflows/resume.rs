@@ -7,8 +7,8 @@
 //! own event tells, to the millisecond, when it had resumed the workflow.
 
 use std::{
-    fs,
-    io::{self, BufRead as _, BufReader},
+    fs, io,
+    io::{BufRead as _, BufReader},
     path::{Path, PathBuf},
     process::{Child, Stdio},
     sync::Arc,

@@ -1,8 +1,9 @@
 //! K1: benchmarks run, name what is missing, and compare with an earlier run.
 
+use belljar_testing::sandboxed;
 use serde_json::json;
 
-use crate::command::{Outcome, Place, no_sandbox};
+use crate::command::{Outcome, Place};
 
 /// Benchmarks without any peer of `scripts/peers`, and with this path.
 fn bench(place: &Place, path: Option<&str>, arguments: &[&str]) -> Outcome {
@@ -22,11 +23,9 @@ fn cases(outcome: &Outcome) -> Vec<String> {
     cases.map(str::to_owned).collect()
 }
 
+#[sandboxed]
 #[test]
 fn k1_rows_have_the_stable_shape_and_missing_peers_are_named() {
-    if no_sandbox() {
-        return;
-    }
     let place = Place::new();
     let outcome = bench(&place, Some("/nonexistent"), &["start", "--n", "5"]);
     insta::assert_snapshot!(outcome.stderr, @"missing: deno, node, bun (install with scripts/peers)");
@@ -44,11 +43,9 @@ fn k1_rows_have_the_stable_shape_and_missing_peers_are_named() {
     );
 }
 
+#[sandboxed]
 #[test]
 fn k1_programs_are_measured_against_themselves_outside() {
-    if no_sandbox() {
-        return;
-    }
     let place = Place::new();
     let outcome = bench(&place, None, &["python", "bash", "workspace", "--n", "3"]);
     let cases = cases(&outcome);
@@ -68,11 +65,9 @@ fn k1_programs_are_measured_against_themselves_outside() {
     assert!(rows[0]["ratio"]["python3 -c"].is_number(), "{}", rows[0]);
 }
 
+#[sandboxed]
 #[test]
 fn k1_calls_of_tools_are_timed_and_the_project_is_left_as_it_was() {
-    if no_sandbox() {
-        return;
-    }
     let place = Place::new();
     let outcome = bench(&place, None, &["tools", "--n", "3"]);
     let rows = outcome.json();
@@ -91,11 +86,9 @@ fn k1_calls_of_tools_are_timed_and_the_project_is_left_as_it_was() {
     assert_eq!(std::fs::read_dir(place.path().join("work")).unwrap().count(), 0);
 }
 
+#[sandboxed]
 #[test]
 fn k1_workflows_are_timed_and_killed_ones_resume() {
-    if no_sandbox() {
-        return;
-    }
     let place = Place::new();
     let outcome = bench(&place, None, &["workflows", "--n", "1"]);
     let rows = outcome.json();
@@ -133,11 +126,9 @@ fn k1_without_python_workflows_with_tools_are_reported_as_left_out() {
     assert!(!cases.iter().any(|case| case == "belljar, whole"), "{cases:?}");
 }
 
+#[sandboxed]
 #[test]
 fn k1_without_its_servers_savings_are_reported_as_left_out() {
-    if no_sandbox() {
-        return;
-    }
     let outcome = bench(&Place::new(), None, &["savings"]);
     assert_eq!(outcome.json(), json!([]));
     insta::assert_snapshot!(outcome.stderr, @"
@@ -148,21 +139,17 @@ fn k1_without_its_servers_savings_are_reported_as_left_out() {
 }
 
 /// A benchmark that cannot be measured is reported, and is not a failure.
+#[sandboxed]
 #[test]
 fn k1_without_python_its_benchmarks_are_reported_as_missing() {
-    if no_sandbox() {
-        return;
-    }
     let outcome = bench(&Place::new(), Some("/nonexistent"), &["python", "pandas", "--n", "1"]);
     insta::assert_snapshot!(outcome.stderr, @"missing: python3 (install with scripts/peers)");
     assert_eq!(outcome.json(), json!([]));
 }
 
+#[sandboxed]
 #[test]
 fn k1_an_earlier_run_is_compared_with() {
-    if no_sandbox() {
-        return;
-    }
     let place = Place::new();
     let mut row = json!({
         "bench": "memory", "case": "belljar host, pool of 4", "n": 4,
@@ -194,11 +181,9 @@ fn k1_an_earlier_run_is_compared_with() {
 }
 
 /// K1: figures are kept with machine and versions, and compared with later.
+#[sandboxed]
 #[test]
 fn k1_figures_are_recorded_with_machine_and_versions() {
-    if no_sandbox() {
-        return;
-    }
     let place = Place::new();
     place.file("work/benchmarks/.keep", "");
     let outcome = bench(&place, None, &["memory", "--record", "benchmarks"]);

@@ -3,3 +3,6 @@
 
 mod bench;
 mod command;
+
+// Where `#[sandboxed]` looks for it.
+use command::no_sandbox;

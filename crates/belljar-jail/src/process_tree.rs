@@ -65,7 +65,7 @@ pub struct ProcessTreeCommand {
 /// Values may be secrets; names and numbers are enough to tell commands apart.
 impl fmt::Debug for ProcessTreeCommand {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("BroodCommand")
+        out.debug_struct("ProcessTreeCommand")
             .field("program", &self.program)
             .field("arguments", &self.arguments.len())
             .field("environment", &self.environment.keys())

@@ -156,6 +156,12 @@ const REPOSITORY: [&[&str]; 2] = [&["HEAD", "commondir"], &["HEAD", "objects", "
 /// `HEAD` a repository, the other has settings that name programs. In lower case.
 const OF_REPOSITORY: [&str; 2] = ["commondir", "config.worktree"];
 
+/// The first of these names that is not spelt as the list has it: whoever wrote it means something else.
+pub fn first_unlisted(names: &[String]) -> Option<&str> {
+    let is_listed = |name: &&String| all_executed().any(|listed| listed == name.as_str());
+    names.iter().find(|name| !is_listed(name)).map(String::as_str)
+}
+
 /// All names of [`EXECUTED`].
 pub fn all_executed() -> impl Iterator<Item = &'static str> {
     EXECUTED.iter().flat_map(|(_, names)| names.iter().copied())

@@ -14,22 +14,25 @@ mod workflows;
 
 use std::{sync::Arc, time::Duration};
 
-use belljar_runtime::{Language, RunError, RunRequest, RunResult, Status, run_id, unrun};
+use belljar_contract::{
+    ExecuteRequest, Language, RunError, RunRequest, RunResult, RunStatus, Verdict,
+};
+use belljar_runtime::run_id;
 use belljar_server::{
-    Backend, BackgroundMeter, DecideError, EndRun, ExecuteRequest, MissingServer, PassThrough,
-    RunInfo, RunReport, RunReporter, SearchError, ToolMatch, ToolsFound, Verdict, is_well_formed,
+    Backend, BackgroundMeter, DecisionError, EndRun, MissingServer, PassThrough, RunInfo,
+    RunReport, RunReporter, SearchError, ToolMatch, ToolsFound, is_well_formed,
 };
-use belljar_tools::{Bridge, Glob, RunContext, Tool, ToolGrants, Wanted};
-use serde_json::{
-    Map, Value, json,
-    value::{RawValue, to_raw_value},
-};
+use belljar_tools::{Bridge, Glob, RunContext, Tool, ToolGrants, ToolQuery};
+use client_observer::{ClientObserver, PrintForwarder};
+use serde_json::{Map, Value, json, value::to_raw_value};
 
 use crate::{Execution, Executor, ProjectWorkflows, RunDurability, SessionRegistry, now_ms};
-use client_observer::{ClientObserver, PrintForwarder};
+
 pub use terms::{ClientPermissions, ExecutablePermissions};
 pub use workflows::{WorkflowServiceOptions, task_question, with_task};
 
+/// What code is written in unless its request says so.
+const DEFAULT_LANGUAGE: Language = Language::TypeScript;
 /// How long servers may take to list the passed-through tools before the first client is served.
 const PASSED_IN: Duration = Duration::from_secs(30);
 /// Longest summary of a tool, in characters.
@@ -91,14 +94,14 @@ impl ProjectBackend {
         request: ExecuteRequest,
         observer: RunReporter,
     ) -> Result<Execution, RunError> {
-        let language = language(request.language);
+        let language = request.language.unwrap_or(DEFAULT_LANGUAGE);
         let mut run = RunRequest::new(language, request.code);
-        run.limits = self.permissions.limits(&request.limits);
+        run.engine = request.engine;
+        run.limits = self.permissions.limits.with(&request.limits);
         run.grants = self.permissions.grants(&request.grants)?;
         run.workspace = self.permissions.workspace(request.workspace.as_ref())?;
         run.context = request.context.as_ref().and_then(|context| to_raw_value(context).ok());
-        let only = request.tools.map(|names| names.into_iter().map(Glob::new).collect());
-        let tokens = request.max_output_tokens.map(|most| u32::try_from(most).unwrap_or(u32::MAX));
+        let only = request.grants.tools.map(|names| names.into_iter().map(Glob::new).collect());
         Ok(Execution {
             tools: ToolGrants { only, given: Vec::new() },
             intent: request.intent,
@@ -107,29 +110,14 @@ impl ProjectBackend {
                 Some(false) => RunDurability::Never,
                 None => RunDurability::IfAsked,
             },
-            max_output_tokens: Some(tokens.unwrap_or(self.permissions.max_output_tokens)),
+            max_output_tokens: Some(
+                request.max_output_tokens.unwrap_or(self.permissions.max_output_tokens),
+            ),
             cache: self.permissions.cache,
             listener: PrintForwarder::listener(&observer),
             observer: Arc::new(ClientObserver { observer }),
             ..Execution::new(run, self.permissions.caller.clone())
         })
-    }
-}
-
-/// The report of a run that has ended. The value is passed on as JSON text, unparsed.
-fn report(mut result: RunResult) -> RunReport {
-    let value = std::mem::replace(&mut result.result, RawValue::NULL.to_owned());
-    let rest = serde_json::to_value(&result).unwrap_or_default();
-    RunReport { result: Some(value), ..RunReport::ended(rest) }
-}
-
-/// The runtime's name for a language; TypeScript if the client names none.
-fn language(requested: Option<belljar_server::Language>) -> Language {
-    match requested {
-        None | Some(belljar_server::Language::TypeScript) => Language::TypeScript,
-        Some(belljar_server::Language::JavaScript) => Language::JavaScript,
-        Some(belljar_server::Language::Python) => Language::Python,
-        Some(belljar_server::Language::Bash) => Language::Bash,
     }
 }
 
@@ -141,10 +129,10 @@ impl Backend for ProjectBackend {
             Ok(execution) => self.executor.execute_as(id, execution, aborted).await,
             Err(error) => {
                 observer.started(&id);
-                RunResult { id, ..unrun(Status::Failed, error) }
+                RunResult::not_run(id, RunStatus::Failed, error)
             }
         };
-        report(result)
+        RunReport::ended(result)
     }
 
     async fn decide(
@@ -152,33 +140,27 @@ impl Backend for ProjectBackend {
         approval_id: &str,
         verdict: Verdict,
         by: &str,
-    ) -> Result<(), DecideError> {
+    ) -> Result<(), DecisionError> {
         let store = self.executor.store();
-        let store = store.ok_or_else(|| DecideError::Unknown(approval_id.to_owned()))?;
-        let verdict = match verdict {
-            Verdict::Approve => belljar_store::Verdict::Approve,
-            Verdict::Deny => belljar_store::Verdict::Deny,
-            Verdict::Retry => belljar_store::Verdict::Retry,
-            Verdict::Use(result) => belljar_store::Verdict::Use(result.to_string()),
-        };
+        let store = store.ok_or_else(|| DecisionError::Unknown(approval_id.to_owned()))?;
         match store.decide(approval_id, verdict, by, now_ms()).await {
             Ok(_) => {
                 self.adoption.notify();
                 Ok(())
             }
-            Err(belljar_store::DecideError::Unknown(id)) => Err(DecideError::Unknown(id)),
+            Err(belljar_store::DecideError::Unknown(id)) => Err(DecisionError::Unknown(id)),
             Err(
                 belljar_store::DecideError::AlreadyDecided { id, .. }
                 | belljar_store::DecideError::Expired { id, .. },
-            ) => Err(DecideError::Settled(id)),
-            Err(belljar_store::DecideError::RunEnded(id)) => Err(DecideError::RunEnded(id)),
+            ) => Err(DecisionError::Settled(id)),
+            Err(belljar_store::DecideError::RunEnded(id)) => Err(DecisionError::RunEnded(id)),
             Err(
                 error @ (belljar_store::DecideError::InDoubt(_)
                 | belljar_store::DecideError::NotInDoubt(_)
                 | belljar_store::DecideError::LargeResult(_)),
-            ) => Err(DecideError::NoAnswer(error.to_string())),
+            ) => Err(DecisionError::NoAnswer(error.to_string())),
             Err(belljar_store::DecideError::Store(error)) => {
-                Err(DecideError::Failed(error.to_string()))
+                Err(DecisionError::Failed(error.to_string()))
             }
         }
     }
@@ -191,12 +173,12 @@ impl Backend for ProjectBackend {
         {
             return Err(SearchError { message: failure.to_string() });
         }
-        let hits = bridge.find(&catalogue, Wanted::new(intent, k as usize)).await;
+        let hits = bridge.find(&catalogue, ToolQuery::new(intent, k as usize)).await;
         let mut tools = Vec::new();
         for hit in hits {
             tools.push(ToolMatch {
                 name: hit.tool.qualified_name(),
-                call: bridge.described(&hit.tool).await,
+                call: bridge.describe_tool(&hit.tool).await,
                 description: summary(&hit.tool),
             });
         }

@@ -5,7 +5,6 @@
 //! a project's file, which may come with a stranger's repository, can lower the operator's maxima
 //! and never raise them.
 
-mod limit_key;
 mod locations;
 pub mod quantity;
 mod raw;
@@ -20,18 +19,19 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use belljar_contract::{Limit, Limits};
 use belljar_paths::owner::{Purpose, UntrustedPath, read_to_string};
+use belljar_runtime::maximum_limits_here;
 use belljar_tools::ServerConfigError;
+use raw::{LimitEntry, RawConfig};
 use thiserror::Error;
 
-pub use limit_key::LimitKey;
+use crate::Retention;
+
 pub use locations::{ConfigLocations, FILE_NAME, PROJECT_NAMES, SERVERS_NAME, STATE_NAME};
 pub use servers::{ConfiguredServer, ServerOrigin, ServerOverrideError};
 pub use tools::{IgnoredRule, ToolSettings};
 pub use workflows::WorkflowSettings;
-
-use crate::{Limits, Retention};
-use raw::{LimitEntry, RawConfig};
 
 /// Why the settings cannot be loaded.
 #[derive(Debug, Error)]
@@ -119,7 +119,7 @@ pub enum ConfigError {
 #[derive(Debug, PartialEq)]
 pub struct ProjectSettings {
     /// Limits that a file sets.
-    stated: BTreeMap<LimitKey, u64>,
+    stated: BTreeMap<Limit, u64>,
     /// The most that a run may request.
     pub maximum: Limits,
     /// Servers, policy, result size and cache.
@@ -161,19 +161,19 @@ impl ProjectSettings {
 
     fn resolve(files: ConfigFiles<'_>) -> Result<Self, ConfigError> {
         let ConfigFiles { operator, project, .. } = files;
-        let mut maximum = Limits::maximum_here();
+        let mut maximum = maximum_limits_here();
         for stated in operator.map(RawConfig::maxima).transpose()?.unwrap_or_default() {
-            stated.key.set(&mut maximum, stated.value);
+            stated.limit.set(&mut maximum, stated.value);
         }
         for stated in project.map(RawConfig::maxima).transpose()?.unwrap_or_default() {
-            let lower = stated.value.min(stated.key.get(&maximum));
-            stated.key.set(&mut maximum, lower);
+            let lower = stated.value.min(stated.limit.get(&maximum));
+            stated.limit.set(&mut maximum, lower);
         }
         let mut stated = BTreeMap::new();
         for file in files.weak_to_strong() {
             for limit in file.defaults()? {
                 limit.check(&maximum, file.path())?;
-                stated.insert(limit.key, limit.value);
+                stated.insert(limit.limit, limit.value);
             }
         }
         let (tools, workflows) = (ToolSettings::resolve(files)?, WorkflowSettings::resolve(files)?);
@@ -188,17 +188,14 @@ impl ProjectSettings {
     ///
     /// Built-in defaults are lowered to the maximum. A value that a person chose stays, so that the
     /// host can refuse it by name.
-    pub fn limits(&self, flags: &[(LimitKey, u64)]) -> Limits {
-        let mut limits = Limits::DEFAULT;
-        for key in LimitKey::ALL {
-            key.set(&mut limits, key.get(&Limits::DEFAULT).min(key.get(&self.maximum)));
-        }
+    pub fn limits(&self, flags: &[(Limit, u64)]) -> Limits {
+        let mut limits = Limits::DEFAULT.within(&self.maximum);
         let mut stated = self.stated.clone();
         stated.extend(flags.iter().copied());
         for (key, value) in &stated {
             key.set(&mut limits, *value);
         }
-        if !stated.contains_key(&LimitKey::Cpu) {
+        if !stated.contains_key(&Limit::Cpu) {
             limits.cpu = limits.timeout.min(self.maximum.cpu);
         }
         limits
@@ -236,16 +233,16 @@ enum DefaultsOrder {
 
 impl LimitEntry {
     fn check(&self, maximum: &Limits, file: &Path) -> Result<(), ConfigError> {
-        let allowed = self.key.get(maximum);
+        let allowed = self.limit.get(maximum);
         if self.value <= allowed {
             return Ok(());
         }
         Err(ConfigError::AboveMaximum {
             file: file.to_owned(),
             line: self.line,
-            key: self.key.name(),
-            asked: self.key.show(self.value),
-            allowed: self.key.show(allowed),
+            key: self.limit.key(),
+            asked: quantity::show(self.limit, self.value),
+            allowed: quantity::show(self.limit, allowed),
         })
     }
 }

@@ -5,7 +5,8 @@ mod software;
 
 use std::path::{Path, PathBuf};
 
-use belljar_runtime::{EngineKind, EngineLaunch, EngineSource, Language, View, ZygoteProgram};
+use belljar_contract::EngineName;
+use belljar_runtime::{EngineLaunch, EngineSource, Preload, View, ZygoteKind, ZygoteProgram};
 use belljar_worker::{
     BASH_ARGUMENT, COMMANDS_DIRECTORY, CPYTHON_ARGUMENT, ZYGOTE_ARGUMENT, bash::DEFAULT_COMMANDS,
 };
@@ -48,33 +49,33 @@ impl MachineEngines {
         Ok(self.launch(&[BASH_ARGUMENT, &bash.to_string_lossy()], Some(view)))
     }
 
-    fn python(&self, data: bool) -> Result<EngineLaunch, String> {
+    fn python(&self, preload: Preload) -> Result<EngineLaunch, String> {
         let mut found = python::find()?;
         let mut view = software::view();
         found.add_to(&mut view);
-        let setup = found.setup(data)?;
+        let setup = found.setup(preload == Preload::DataLibraries)?;
         Ok(self.launch(&[CPYTHON_ARGUMENT, &setup], Some(view)))
     }
 }
 
 impl EngineSource for MachineEngines {
-    fn choose(&self, language: Language, code: &str) -> EngineKind {
-        match language {
-            Language::TypeScript | Language::JavaScript => EngineKind::QuickJs,
-            Language::Python if DATA_LIBRARIES.iter().any(|name| code.contains(name)) => {
-                EngineKind::CPythonData
+    fn zygote_for(&self, engine: EngineName, code: &str) -> ZygoteKind {
+        let uses_data = || DATA_LIBRARIES.iter().any(|name| code.contains(name));
+        match engine {
+            EngineName::CPython if uses_data() => {
+                ZygoteKind { engine, preload: Preload::DataLibraries }
             }
-            Language::Python => EngineKind::CPython,
-            Language::Bash => EngineKind::Bash,
+            EngineName::QuickJs | EngineName::CPython | EngineName::Bash => {
+                ZygoteKind::standard(engine)
+            }
         }
     }
 
-    fn find(&self, engine: EngineKind) -> Result<EngineLaunch, String> {
-        match engine {
-            EngineKind::QuickJs => Ok(self.launch(&[], None)),
-            EngineKind::CPython => self.python(false),
-            EngineKind::CPythonData => self.python(true),
-            EngineKind::Bash => self.bash(),
+    fn find(&self, kind: ZygoteKind) -> Result<EngineLaunch, String> {
+        match kind.engine {
+            EngineName::QuickJs => Ok(self.launch(&[], None)),
+            EngineName::CPython => self.python(kind.preload),
+            EngineName::Bash => self.bash(),
         }
     }
 

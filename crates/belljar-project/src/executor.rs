@@ -7,8 +7,8 @@
 mod budget;
 mod cache;
 mod durable;
+mod finish;
 mod intent;
-mod link;
 mod one_call;
 mod ownership;
 mod stored;
@@ -22,43 +22,26 @@ use std::{
     time::Duration,
 };
 
-use belljar_runtime::{
-    Bridged, ErrorCode, Listener, Metrics, RunError, RunRequest, RunResult, Status, ToolLink,
-    ToolReport, run_id, unrun,
-};
+use belljar_contract::{ErrorCode, RunError, RunRequest, RunResult, RunStatus, ToolReport};
+use belljar_runtime::{BridgeLink, GuestAsk, Listener, RunOptions, ToolFault, ToolLink, run_id};
 use belljar_server::BackgroundMeter;
-use belljar_store::{Approvals, Store};
-use belljar_tools::{Bridge, NoObserver, Observer, RunBridge, RunContext, ToolGrants};
+use belljar_store::Store;
+use belljar_tools::{Bridge, CallObserver, NoObserver, RunBridge, RunContext, ToolGrants};
+use cache::{CacheKey, CacheSlot, UsedTools};
+use finish::WayOut;
+use tokio::sync::mpsc;
 
-pub(crate) use crate::owner::{is_owner_alive, is_owner_this_process, this_process};
 use crate::{
     Sandbox, Session,
     active::ActiveIds,
     owner::{LivenessLock, announce_process},
 };
-use cache::{CacheKey, Used};
+
+pub(crate) use crate::owner::{is_owner_alive, is_owner_this_process, this_process};
 pub(crate) use durable::EndRunOutcome;
 pub use durable::{ResumeError, ResumeOutcome};
 pub(crate) use one_call::{OneCall, OneCallEnd};
-use ownership::RUNNING;
 pub use ownership::run_status;
-
-/// Event: a run ended without a value, for whatever reason.
-const FAILED: &str = "code_execution_failed";
-/// Event: a run waits for a person or for the next host.
-const PAUSED: &str = "code_execution_paused";
-
-/// Data of the event of a paused run.
-#[derive(Debug, serde::Serialize)]
-struct PauseEvent<'a> {
-    #[serde(flatten)]
-    metrics: &'a Metrics,
-    status: Status,
-    #[serde(rename = "toolName")]
-    tool: Option<&'a str>,
-    /// Ids of the approvals that the run waits for.
-    approvals: Vec<String>,
-}
 
 /// Runs code with tools. Cheap to clone; all clones share sandbox, servers and store.
 ///
@@ -85,8 +68,8 @@ pub struct Executor {
     meter: Arc<OnceLock<BackgroundMeter>>,
     /// Shows other hosts of the same store that this process lives.
     _liveness: Option<Arc<LivenessLock>>,
-    /// Set when the host stops: runs aborted after that stay resumable.
-    stops: Arc<AtomicBool>,
+    /// Set when the host is_stopping: runs aborted after that stay resumable.
+    is_stopping: Arc<AtomicBool>,
 }
 
 /// Code to run, and what it gets from its project.
@@ -110,7 +93,7 @@ pub struct Execution {
     /// How long a cached answer may be reused; `None` never.
     pub cache: Option<Duration>,
     /// Notified of approvals and tool calls.
-    pub observer: Arc<dyn Observer>,
+    pub observer: Arc<dyn CallObserver>,
     /// Receives the output while the code runs.
     pub listener: Option<Arc<dyn Listener>>,
 }
@@ -157,8 +140,8 @@ impl Executor {
             announce_process(state).inspect_err(failed).ok()
         });
         let (active_runs, meter) = (ActiveIds::default(), Arc::default());
-        let stops = Arc::default();
-        Self { sandbox, bridge, store, active_runs, meter, _liveness: liveness, stops }
+        let is_stopping = Arc::default();
+        Self { sandbox, bridge, store, active_runs, meter, _liveness: liveness, is_stopping }
     }
 
     /// Registers the meter for metrics. Only the first call has an effect.
@@ -186,14 +169,14 @@ impl Executor {
         self.store.as_ref()
     }
 
-    /// Call this before the host stops: durable runs that are aborted or dropped afterwards stay
+    /// Call this before the host is_stopping: durable runs that are aborted or dropped afterwards stay
     /// resumable, and the next host resumes them.
     pub fn prepare_to_stop(&self) {
-        self.stops.store(true, Ordering::SeqCst);
+        self.is_stopping.store(true, Ordering::SeqCst);
     }
 
     fn is_stopping(&self) -> bool {
-        self.stops.load(Ordering::SeqCst)
+        self.is_stopping.load(Ordering::SeqCst)
     }
 
     /// Whether a durable run is active in this process.
@@ -217,28 +200,26 @@ impl Executor {
         mut execution: Execution,
         abort: impl Future<Output = ()>,
     ) -> RunResult {
-        self.inject(&mut execution).await;
+        let mut way_out = self.announce(&id, &mut execution).await;
         let key = CacheKey::of(&execution, self.bridge.as_ref());
-        let (budget, ttl) = (execution.max_output_tokens, execution.cache);
-        self.post(&id, "code_execution_started", &execution.request.language).await;
-        let end = self.guard_end(&id);
         if let Some(cached) = self.cached(&execution, key.as_ref()).await {
             execution.observer.run_begins(&id);
-            let tools = execution.report.unwrap_or_default();
-            return self.finish(end, RunResult { id, tools, ..cached }, budget).await;
+            return self.finish(way_out, None, RunResult { id, ..cached }).await;
         }
-        let used = Arc::new(Used::hearing_for(execution.observer.clone()));
+        let used = Arc::new(UsedTools::hearing_for(execution.observer.clone()));
         execution.observer = used.clone();
-        let is_durable = self.needs_journal(&execution).await;
-        let result = match (is_durable, &self.store) {
+        way_out.cache =
+            key.zip(execution.cache).map(|(key, ttl)| CacheSlot { key, ttl, used: used.clone() });
+        let needs_journal = self.needs_journal(&execution).await;
+        let (result, journal) = match (needs_journal, &self.store) {
             (true, Some(store)) => self.begin_durable(id, execution, store, abort).await,
             _ => {
                 execution.observer.run_begins(&id);
-                self.run_plain(RunPlace::Fresh(&self.sandbox), id, execution, abort).await
+                let result = self.run_plain(RunPlace::Fresh(&self.sandbox), id, execution, abort);
+                (result.await, None)
             }
         };
-        self.keep(key, ttl, &used, &result).await;
-        self.finish(end, result, budget).await
+        self.finish(way_out, journal, result).await
     }
 
     /// Runs the code in a session, with a run id chosen by the caller. Tools, budget and audit work
@@ -255,14 +236,23 @@ impl Executor {
             let message = "a run in a session cannot be durable";
             let error = RunError::new(ErrorCode::RequestInvalid, message)
                 .with_hint("omit `durable`, or run without a session");
-            return RunResult { id, ..unrun(Status::Failed, error) };
+            return RunResult::not_run(id, RunStatus::Failed, error);
         }
-        self.inject(&mut execution).await;
-        let budget = execution.max_output_tokens;
-        self.post(&id, "code_execution_started", &execution.request.language).await;
-        let end = self.guard_end(&id);
+        let way_out = self.announce(&id, &mut execution).await;
         let result = self.run_plain(RunPlace::In(session), id, execution, abort).await;
-        self.finish(end, result, budget).await
+        self.finish(way_out, None, result).await
+    }
+
+    /// Decides which tools a run gets, and posts that it begins.
+    async fn announce(&self, id: &str, execution: &mut Execution) -> WayOut {
+        self.inject(execution).await;
+        self.post(id, "code_execution_started", &execution.request.language).await;
+        WayOut {
+            announced: self.announced(id),
+            tools: execution.report.clone().unwrap_or_default(),
+            max_output_tokens: execution.max_output_tokens,
+            cache: None,
+        }
     }
 
     /// Decides whether a run keeps a journal.
@@ -281,9 +271,9 @@ impl Executor {
         execution: Execution,
         abort: impl Future<Output = ()>,
     ) -> RunResult {
-        let Execution { request, tools, caller, observer, listener, report, .. } = execution;
+        let Execution { request, tools, caller, observer, listener, .. } = execution;
         let Some(bridge) = &self.bridge else {
-            let alone = Bridged { id, tools: None, listener };
+            let alone = RunOptions { id: Some(id), tools: None, listener };
             return place.run(request, alone, abort).await;
         };
         let context = RunContext {
@@ -294,52 +284,12 @@ impl Executor {
             code: request.code.clone(),
             observer,
         };
-        let (tools, far) = ToolLink::pair(None);
-        let link::BridgeEnd { asks, sink } = link::BridgeEnd::new(far);
-        let calls = RunBridge::plain(bridge, context, sink);
-        let bridged = Bridged { id, tools: Some(tools), listener };
-        let run = place.run(request, bridged, abort);
-        let (result, _) = tokio::join!(run, link::serve(calls, asks));
-        RunResult { tools: report.unwrap_or_default(), ..result }
-    }
-
-    /// The last step of every result, whether from a finished run, a resumed one or the cache: fits
-    /// it to the budget and posts the final event.
-    async fn finish(&self, end: EndGuard, mut result: RunResult, budget: Option<u32>) -> RunResult {
-        if let Some(tokens) = budget {
-            budget::fit(&mut result, tokens, self.store.as_ref()).await;
-        }
-        let event = match result.status {
-            Status::Completed => "code_execution_completed",
-            Status::Failed | Status::Aborted => FAILED,
-            Status::Interrupted | Status::ApprovalRequired | Status::InDoubt => PAUSED,
-        };
-        if event == PAUSED {
-            self.post(&result.id, event, &self.pause_event(&result).await).await;
-        } else {
-            self.post(&result.id, event, &result.metrics).await;
-        }
-        end.disarm();
+        let (tools, BridgeLink { asks, inputs }) = ToolLink::pair(None);
+        let calls = RunBridge::plain(bridge, context, move |input| inputs.send(input));
+        let options = RunOptions { id: Some(id), tools: Some(tools), listener };
+        let run = place.run(request, options, abort);
+        let (result, _) = tokio::join!(run, serve(calls, asks));
         result
-    }
-
-    /// Describes what a paused run waits for.
-    async fn pause_event<'a>(&self, result: &'a RunResult) -> PauseEvent<'a> {
-        let pending = match &self.store {
-            Some(store) => store.approvals(Approvals::Pending, now_ms()).await.unwrap_or_default(),
-            None => Vec::new(),
-        };
-        let of_run = pending.into_iter().filter(|approval| approval.asked.run_id == result.id);
-        PauseEvent {
-            metrics: &result.metrics,
-            status: result.status,
-            tool: result.error.as_ref().and_then(|error| error.tool_name.as_deref()),
-            approvals: of_run.map(|approval| approval.asked.id).collect(),
-        }
-    }
-
-    fn guard_end(&self, id: &str) -> EndGuard {
-        EndGuard { run: Some((self.clone(), id.to_owned())) }
     }
 
     /// Posts an event without waiting for the disk (F4).
@@ -363,31 +313,6 @@ impl Executor {
     }
 }
 
-/// Posts the final event of a run whose caller dropped it, so that every started run also ends in
-/// the events.
-struct EndGuard {
-    run: Option<(Executor, String)>,
-}
-
-impl EndGuard {
-    fn disarm(mut self) {
-        self.run = None;
-    }
-}
-
-impl Drop for EndGuard {
-    fn drop(&mut self) {
-        let (Some((executor, id)), Ok(runtime)) =
-            (self.run.take(), tokio::runtime::Handle::try_current())
-        else {
-            return;
-        };
-        runtime.spawn(async move {
-            executor.post(&id, FAILED, &serde_json::json!({ "status": "aborted" })).await;
-        });
-    }
-}
-
 /// Where a run takes place.
 #[derive(Debug, Clone, Copy)]
 enum RunPlace<'a> {
@@ -401,14 +326,26 @@ impl RunPlace<'_> {
     async fn run(
         self,
         request: RunRequest,
-        bridged: Bridged,
+        options: RunOptions,
         abort: impl Future<Output = ()>,
     ) -> RunResult {
         match self {
-            Self::Fresh(sandbox) => sandbox.run_bridged(request, Some(bridged), abort).await,
-            Self::In(session) => session.run_bridged(request, Some(bridged), abort).await,
+            Self::Fresh(sandbox) => sandbox.run_with(request, options, abort).await,
+            Self::In(session) => session.run_with(request, options, abort).await,
         }
     }
+}
+
+/// Passes on what the code asks for until its run ends. The error says that a replay did not repeat
+/// everything in its journal.
+async fn serve(
+    mut calls: RunBridge,
+    mut asks: mpsc::UnboundedReceiver<GuestAsk>,
+) -> Result<(), ToolFault> {
+    while let Some(ask) = asks.recv().await {
+        calls.ask(ask);
+    }
+    calls.finish()
 }
 
 /// The current time in milliseconds since 1970.

@@ -31,11 +31,15 @@ pub use backend::{
     ClientPermissions, ExecutablePermissions, ProjectBackend, WorkflowServiceOptions,
     task_question, with_task,
 };
+pub use belljar_contract::{
+    Artifact, Change, CommitExecutable, EngineName, ErrorCode, ErrorKind, Grants, Isolation,
+    Language, Limit, Limits, Metrics, RunError, RunRequest, RunResult, RunStatus, Truncation,
+    Workspace,
+};
 pub use belljar_runtime::{
-    Artifact, Change, CheckpointInfo, Checkpointed, CommitExecutable, Ending, ErrorCode, ErrorKind,
-    FileError, Finding, FindingState, Grants, Isolation, Language, LaunchError, Limits, Metrics,
-    RunError, RunRequest, RunResult, SessionFile, SessionFileKind, SessionInfo, SessionPhase,
-    SessionRequest, Status, Truncated, Workspace, examine,
+    CheckpointSnapshot, FileError, Finding, FindingState, LaunchError, NewCheckpoint,
+    SessionEnding, SessionFile, SessionFileKind, SessionPhase, SessionSnapshot, SessionSpec,
+    examine,
 };
 pub use descriptors::allow_many as allow_many_descriptors;
 pub use executor::{
@@ -46,7 +50,7 @@ pub use project::{Project, ProjectError};
 pub use retention::{CollectionReport, RecordCollector, Retention, Sweep};
 pub use sandbox::{
     BuildError, RunBuilder, RunResultExt, Sandbox, SandboxBuilder, Session, SessionBuilder,
-    ValueError, init, unrun,
+    ValueError, init,
 };
 pub use sessions::{
     KeptSession, SessionLifetimes, SessionLookupError, SessionOwner, SessionRegistry,

@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use belljar_store::{Prune, RecordKind, Removed, Shrinking, Store, StoreError};
+use belljar_store::{Prune, PruneReport, RecordKind, ShrinkMode, Store, StoreError};
 use belljar_workflow::SqliteWorkflowStore;
 use tokio_util::sync::CancellationToken;
 
@@ -86,7 +86,7 @@ impl Default for Retention {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CollectionReport {
     /// By kind; kinds without removals are missing.
-    pub removed: BTreeMap<RecordKind, Removed>,
+    pub removed: BTreeMap<RecordKind, PruneReport>,
     /// How often ages were halved because the store was too large.
     pub halvings: u32,
     /// The store is still too large: what is left is needed, or kept for ever.
@@ -169,8 +169,8 @@ impl RecordCollector {
         for kind in KINDS_BY_AGE {
             let Some(before_ms) = self.cutoff(kind, 0, now_ms) else { continue };
             let removed = if kind == RecordKind::Workflows {
-                let old = self.store.flows_over_since(before_ms, u32::MAX).await?;
-                Removed { records: old.len() as u64, bytes: 0 }
+                let old = self.store.workflows_ended_before(before_ms, u32::MAX).await?;
+                PruneReport { records: old.len() as u64, bytes: 0 }
             } else {
                 let (needed_runs, limit) = (Arc::clone(&needed_runs), u32::MAX);
                 let prune = Prune { kind, before_ms, limit, needed_runs };
@@ -189,7 +189,7 @@ impl RecordCollector {
     async fn make_shrinkable(&self) {
         let rewritten = async {
             let is_small = self.store.used_bytes().await? <= REWRITTEN_BYTES;
-            if is_small && self.store.shrinking().await? == Shrinking::AfterCompacting {
+            if is_small && self.store.shrink_mode().await? == ShrinkMode::AfterCompacting {
                 self.store.compact().await?;
             }
             Ok::<(), StoreError>(())
@@ -263,19 +263,19 @@ impl RecordCollector {
         }
     }
 
-    async fn forget_workflows(&self, before_ms: i64) -> Result<Removed, StoreError> {
+    async fn forget_workflows(&self, before_ms: i64) -> Result<PruneReport, StoreError> {
         let engine = SqliteWorkflowStore::new(self.store.clone());
         let mut records = 0;
-        for id in self.store.flows_over_since(before_ms, STEP_RECORDS).await? {
+        for id in self.store.workflows_ended_before(before_ms, STEP_RECORDS).await? {
             // A workflow that is in use is left for the next sweep.
             records += u64::from(forget_workflow(&engine, &id, &self.scratch).await.is_ok());
         }
-        Ok(Removed { records, bytes: 0 })
+        Ok(PruneReport { records, bytes: 0 })
     }
 
     /// Runs whose outcome an unfinished workflow has not read yet, however old they are.
     async fn needed_runs(&self) -> Result<Arc<BTreeSet<String>>, StoreError> {
-        let open = self.store.open_flow_intents().await?;
+        let open = self.store.open_workflow_intents().await?;
         Ok(Arc::new(open.iter().flat_map(|key| runs_of_intent(key)).collect()))
     }
 

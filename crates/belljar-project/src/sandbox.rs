@@ -8,13 +8,13 @@ mod run;
 mod session;
 mod value;
 
-pub use belljar_runtime::unrun;
 pub use build::{BuildError, SandboxBuilder, init};
 pub use run::RunBuilder;
 pub use session::{Session, SessionBuilder};
 pub use value::{RunResultExt, ValueError};
 
-use belljar_runtime::{Bridged, Host, Language, Limits, RunRequest, RunResult};
+use belljar_contract::{Language, Limits, RunRequest, RunResult};
+use belljar_runtime::{Host, RunOptions};
 
 /// Runs guest code in sealed cells. Cheap to clone; all clones share one pool.
 ///
@@ -61,24 +61,15 @@ impl Sandbox {
         self.host.run(request).await
     }
 
-    /// Like [`run_request`](Self::run_request), until `abort` completes. An aborted run keeps its
-    /// output.
-    pub async fn run_until(
+    /// The same with a name, a bridge for its tool calls and a listener, until `abort` completes: then
+    /// the run ends as aborted, with what it printed.
+    pub async fn run_with(
         &self,
         request: RunRequest,
+        options: RunOptions,
         abort: impl Future<Output = ()>,
     ) -> RunResult {
-        self.host.run_until(request, abort).await
-    }
-
-    /// Like [`run_until`](Self::run_until), with a bridge for tool calls.
-    pub async fn run_bridged(
-        &self,
-        request: RunRequest,
-        bridged: Option<Bridged>,
-        abort: impl Future<Output = ()>,
-    ) -> RunResult {
-        self.host.run_bridged(request, bridged, abort).await
+        self.host.run_with(request, options, abort).await
     }
 
     /// Prepares a run of TypeScript; [`RunBuilder::run`] starts it.

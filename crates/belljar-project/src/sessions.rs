@@ -9,7 +9,8 @@ use std::{
     time::Duration,
 };
 
-use belljar_runtime::{Ending, RunError, SessionRequest};
+use belljar_contract::RunError;
+use belljar_runtime::{SessionEnding, SessionSpec};
 use belljar_store::{NewSession, SessionEnd, SessionRecord, Store};
 use thiserror::Error;
 use tokio::time::{Instant, sleep_until};
@@ -55,7 +56,7 @@ struct RegistryInner {
     sandbox: Sandbox,
     store: Option<Store>,
     live: Mutex<HashMap<String, KeptSession>>,
-    ended: Mutex<Vec<(String, Ending)>>,
+    ended: Mutex<Vec<(String, SessionEnding)>>,
 }
 
 /// A live session with its lifetime and owner.
@@ -104,7 +105,7 @@ pub enum SessionLookupError {
         /// Id of the session.
         id: String,
         /// The reason, with its code.
-        ending: Ending,
+        ending: SessionEnding,
     },
 }
 
@@ -121,7 +122,7 @@ impl SessionRegistry {
     /// Opens a session.
     pub async fn open(
         &self,
-        request: SessionRequest,
+        request: SessionSpec,
         lifetimes: SessionLifetimes,
         whose: SessionOwner,
     ) -> Result<KeptSession, RunError> {
@@ -178,7 +179,7 @@ impl SessionRegistry {
     pub async fn destroy(&self, id: &str) -> Result<(), SessionLookupError> {
         let kept = self.get(id).await?;
         kept.session.destroy().await;
-        self.inner.note_end(&kept, &Ending::destroyed()).await;
+        self.inner.note_end(&kept, &SessionEnding::destroyed()).await;
         Ok(())
     }
 
@@ -210,14 +211,14 @@ impl SessionRegistry {
 
 impl RegistryInner {
     /// Why a session ended that is no longer live.
-    async fn ending(&self, id: &str) -> Option<Ending> {
+    async fn ending(&self, id: &str) -> Option<SessionEnding> {
         let remembered = lock(&self.ended).iter().find(|(of, _)| of == id).cloned();
         if let Some((_, ending)) = remembered {
             return Some(ending);
         }
         let record = self.store.as_ref()?.session(id).await.ok().flatten()?;
         match record.end {
-            Some(end) => Some(Ending { code: end.code, message: end.reason }),
+            Some(end) => Some(SessionEnding { code: end.code, message: end.reason }),
             // A live host has the session.
             None if is_owner_alive(&record.began.owner) => None,
             None => Some(host_ended("its host has ended")),
@@ -225,7 +226,7 @@ impl RegistryInner {
     }
 
     /// Records the end of a session and removes it.
-    async fn note_end(&self, kept: &KeptSession, ending: &Ending) {
+    async fn note_end(&self, kept: &KeptSession, ending: &SessionEnding) {
         let info = kept.session.info();
         if lock(&self.live).remove(&info.id).is_none() {
             return;
@@ -257,11 +258,11 @@ impl KeptSession {
     }
 
     /// The remaining time, or the reason why none is left.
-    fn time_left(&self) -> Result<Duration, Ending> {
+    fn time_left(&self) -> Result<Duration, SessionEnding> {
         let info = self.session.info();
         let now = u64::try_from(now_ms()).unwrap_or_default();
         let age = Duration::from_millis(now.saturating_sub(info.created_ms));
-        let ending = |code: &str, message: String| Ending { code: code.to_owned(), message };
+        let ending = |code: &str, message: String| SessionEnding { code: code.to_owned(), message };
         let Some(life) = self.lifetime.checked_sub(age).filter(|left| !left.is_zero()) else {
             let limit = self.lifetime.as_secs();
             return Err(ending("lifetime", format!("its lifetime of {limit} s was over")));
@@ -306,7 +307,7 @@ async fn close_orphans(store: &Store) {
         if is_owner_alive(&began.owner) || is_owner_this_process(&began.owner) {
             continue;
         }
-        let Ending { code, message } = host_ended("its host has ended");
+        let SessionEnding { code, message } = host_ended("its host has ended");
         let end = SessionEnd { code, reason: message, at_ms: now_ms() };
         if let Err(error) = store.end_session(&began.id, last_used_ms, end).await {
             let error = &error as &dyn std::error::Error;
@@ -327,8 +328,8 @@ fn row(kept: &KeptSession) -> NewSession {
     }
 }
 
-fn host_ended(message: &str) -> Ending {
-    Ending { code: "host_ended".to_owned(), message: message.to_owned() }
+fn host_ended(message: &str) -> SessionEnding {
+    SessionEnding { code: "host_ended".to_owned(), message: message.to_owned() }
 }
 
 fn milliseconds(time: Duration) -> u64 {

@@ -14,10 +14,10 @@ mod files;
 mod node;
 mod performer;
 mod queue;
-mod ran;
 mod retention;
 mod sandboxes;
 mod task_questions;
+mod task_result;
 mod tool_facts;
 mod tools;
 mod walk;
@@ -29,33 +29,31 @@ use std::{
     time::Duration,
 };
 
-use belljar_runtime::{CommitExecutable, Limits};
-use belljar_tools::{NoObserver, Observer};
+use belljar_contract::{CommitExecutable, Limits};
+use belljar_tools::{CallObserver, NoObserver};
 use belljar_workflow::{
     Dag, DriveError, DriveResult, Machine, NewWorkflow, SqliteWorkflowStore, WorkflowCommand,
     WorkflowError, WorkflowEvent, WorkflowStore as _, Workflows, is_agent,
-    workflow_store::{CheckpointRow, Filter, FlowRow, Why},
+    workflow_store::{CheckpointRow, ClaimReason, WorkflowFilter, WorkflowRow},
 };
+use driving::StallDetector;
+use files::Versions;
+use performer::TaskPerformer;
+use queue::DriveQueue;
 use rustix::rand::{GetRandomFlags, getrandom};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
-use crate::{Executor, SessionRegistry, now_ms};
+use crate::{Executor, SessionRegistry, active::ActiveIds, now_ms};
 
 pub use allowed::WorkflowPermissions;
 pub(crate) use code::{is_of_workflow, runs_of_intent};
 pub use driving::{NEEDS_ATTENTION, QUEUED, is_looked_after, needs_attention, status_of};
 pub use error::{ProjectWorkflowError, check_workflow_id};
 pub use files::HiddenPaths;
-use files::Versions;
 pub use retention::forget_workflow;
 pub use task_questions::{TaskQuestion, task_questions};
 pub use tool_facts::check_workflow;
-
-use crate::active::ActiveIds;
-use driving::StallDetector;
-use performer::TaskPerformer;
-use queue::DriveQueue;
 
 /// Default number of workflows that run in parallel in the background.
 pub const MAX_RUNNING: u32 = 16;
@@ -97,7 +95,7 @@ pub struct WorkflowOptions {
     /// Paths of the host that no workflow may read in or write out.
     pub hidden: HiddenPaths,
     /// Notified of tool calls that wait for a person.
-    pub observer: Arc<dyn Observer>,
+    pub observer: Arc<dyn CallObserver>,
     /// Workflows that run in parallel in the background; the others wait in the queue.
     pub max_running: u32,
     /// Workflows that may wait in the queue; more are refused.
@@ -232,7 +230,7 @@ impl ProjectWorkflows {
     /// Drives a workflow here until it has ended or `stop` is cancelled. A workflow that another
     /// host drives is refused.
     pub async fn run(&self, id: &str, stop: &CancellationToken) -> Result<DriveResult, DriveError> {
-        driving::run(&self.inner, id, stop, (driving::DriveUntil::Ended, Why::Asked)).await
+        driving::run(&self.inner, id, stop, (driving::DriveUntil::Ended, ClaimReason::Asked)).await
     }
 
     /// Like [`run`](Self::run), until only a command could change anything.
@@ -241,13 +239,13 @@ impl ProjectWorkflows {
         id: &str,
         stop: &CancellationToken,
     ) -> Result<DriveResult, DriveError> {
-        driving::run(&self.inner, id, stop, (driving::DriveUntil::Idle, Why::Asked)).await
+        driving::run(&self.inner, id, stop, (driving::DriveUntil::Idle, ClaimReason::Asked)).await
     }
 
     /// Queues a workflow to be driven in the background, unless this host drives it already. Needs
     /// a running tokio runtime.
     pub fn drive(&self, id: &str) {
-        driving::drive(&self.inner, id, Why::Asked);
+        driving::drive(&self.inner, id, ClaimReason::Asked);
     }
 
     /// Creates a workflow and queues it, unless the queue is full.
@@ -303,7 +301,7 @@ impl ProjectWorkflows {
             if !is_agent(by) {
                 self.drive(id);
             } else if row.is_some_and(|row| needs_attention(&row).is_none()) {
-                driving::drive(&self.inner, id, Why::Found);
+                driving::drive(&self.inner, id, ClaimReason::Found);
             }
         }
         self.answer(id, &command_id, timeout).await
@@ -364,7 +362,7 @@ impl ProjectWorkflows {
     }
 
     /// The record of a workflow, without its state.
-    pub async fn find(&self, id: &str) -> Result<Option<FlowRow>, ProjectWorkflowError> {
+    pub async fn find(&self, id: &str) -> Result<Option<WorkflowRow>, ProjectWorkflowError> {
         let found = self.inner.workflows.store().find(id).await;
         Ok(found.map_err(WorkflowError::from)?)
     }
@@ -372,10 +370,10 @@ impl ProjectWorkflows {
     /// Workflows, newest first; only those before an id, if one is given.
     pub async fn list(
         &self,
-        filter: Filter,
+        filter: WorkflowFilter,
         before: Option<&str>,
         limit: u32,
-    ) -> Result<Vec<FlowRow>, ProjectWorkflowError> {
+    ) -> Result<Vec<WorkflowRow>, ProjectWorkflowError> {
         let rows = self.inner.workflows.store().list(filter, before, limit).await;
         Ok(rows.map_err(WorkflowError::from)?)
     }

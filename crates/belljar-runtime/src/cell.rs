@@ -1,4 +1,4 @@
-//! The host's handle on one cell.
+//! The host's handle on one cell: its stream, its keeper, its processes, its control group.
 
 use std::{io, os::fd::OwnedFd, sync::Arc, time::Duration};
 
@@ -15,34 +15,34 @@ use tokio::{io::Interest, net::UnixDatagram, time::timeout};
 
 use crate::{
     LaunchError,
-    connection::Connection,
+    connection::GuestConnection,
     zygote::{Zygote, packet_socket},
 };
 
-/// A handshake is small.
+/// A handshake has neither body nor text.
 pub(crate) const HANDSHAKE_CAPS: Caps = Caps { body_bytes: 0, text_bytes: 0 };
-/// How long a keeper may take to resize `/tmp`.
-const RESIZE: Duration = Duration::from_secs(2);
-/// How long a host may take to notice that a zygote is gone.
+/// How long a keeper may take to resize `/tmp`, or to hand over `/work`.
+const KEEPER_ANSWER: Duration = Duration::from_secs(2);
+/// How long the host waits to notice that a zygote is gone.
 const ZYGOTE_GONE: Duration = Duration::from_millis(500);
-/// How long a keeper may take to say how its guest ended. A guest that only pretends to have ended
-/// lives on for as long, so this is short.
+/// How long a keeper may take to say how its guest ended. It is short: a guest that only closes its stream
+/// lives on for this long.
 const REPORT: Duration = Duration::from_millis(100);
 
-/// A confined cell that has not run anything yet, or is running its one run.
+/// A confined cell, before or during its one run.
 ///
 /// Dropping it kills every process in it.
 #[derive(Debug)]
 pub(crate) struct Cell {
-    /// The stream of its guest.
-    pub(crate) connection: Connection,
-    /// All the rest of it.
-    pub(crate) body: Body,
+    /// The stream to its guest.
+    pub(crate) connection: GuestConnection,
+    /// Everything of the cell but the stream.
+    pub(crate) body: CellBody,
 }
 
-/// A cell's keeper, and what is known of its processes. Dropping it kills every one of them.
+/// A cell's keeper and its processes. Dropping it kills all of them.
 #[derive(Debug)]
-pub(crate) struct Body {
+pub(crate) struct CellBody {
     keeper: Arc<UnixDatagram>,
     pidfd: OwnedFd,
     processes: CellProcesses,
@@ -52,8 +52,8 @@ pub(crate) struct Body {
 }
 
 impl Cell {
-    /// Takes over a cell under way and waits until every layer of its plan is in force.
-    pub(crate) async fn confined(
+    /// Takes over a cell that is being made and waits until every layer of its plan is in force.
+    pub(crate) async fn take_over(
         fds: Vec<OwnedFd>,
         limits: CellLimits,
         zygote: Arc<Zygote>,
@@ -62,7 +62,7 @@ impl Cell {
             return Err(LaunchError::Protocol);
         };
         let keeper = Arc::new(packet_socket(keeper).map_err(LaunchError::spawn)?);
-        let mut connection = Connection::adopt(guest).map_err(LaunchError::spawn)?;
+        let mut connection = GuestConnection::adopt(guest).map_err(LaunchError::spawn)?;
         match connection.receive(HANDSHAKE_CAPS).await {
             Ok(Event::Ready) => {}
             Ok(Event::Refused { mechanism, message }) => {
@@ -73,111 +73,114 @@ impl Cell {
         }
         let processes =
             CellProcesses::find(&pidfd, zygote.guests()).map_err(|_| LaunchError::NoHandshake)?;
-        let body = Body { keeper, pidfd, processes, limits, cgroup: None, zygote };
+        let body = CellBody { keeper, pidfd, processes, limits, cgroup: None, zygote };
         Ok(Self { connection, body })
     }
 
-    /// Whether code can be run in it: its processes are there, and the zygote it hangs from still
-    /// takes orders.
+    /// Whether code can run in it: its processes are alive, and its zygote still takes orders.
     pub(crate) fn is_usable(&self) -> bool {
         self.body.zygote.is_alive() && self.body.is_alive()
     }
 }
 
-impl Body {
-    /// The socket to its keeper.
+impl CellBody {
+    /// The socket on which the keeper takes requests and reports.
     pub(crate) fn keeper_socket(&self) -> Arc<UnixDatagram> {
         self.keeper.clone()
     }
 
-    /// Whom its guests run as.
+    /// The user and group that its guests run as.
     pub(crate) fn ids(&self) -> Ids {
         self.zygote.ids()
     }
 
     /// Puts the cell into a control group of its own.
-    pub(crate) fn hold_in(&mut self, cgroups: &Delegation, number: u64) -> Result<(), LaunchError> {
+    pub(crate) fn join_cgroup(
+        &mut self,
+        cgroups: &Delegation,
+        number: u64,
+    ) -> Result<(), LaunchError> {
         let CellProcesses { keeper, guest, .. } = self.processes;
-        let held = cgroups.hold(number, &self.limits, &[keeper, guest]);
+        let leaf = cgroups.hold(number, &self.limits, &[keeper, guest]);
         let refused = |error: io::Error| LaunchError::Refused {
             mechanism: "memory-cgroup".to_owned(),
             message: error.to_string(),
         };
-        self.cgroup = Some(held.map_err(refused)?);
+        self.cgroup = Some(leaf.map_err(refused)?);
         Ok(())
     }
 
-    /// Lowers the bounds of the cell's control group, if it has one.
+    /// Lowers the limits of the cell's control group, if it has one.
     pub(crate) fn limit_cgroup(&self, limits: &CellLimits) -> io::Result<()> {
         self.cgroup.as_ref().map_or(Ok(()), |leaf| leaf.limit(limits))
     }
 
-    /// Whether the kernel has killed in this cell for want of memory.
+    /// Whether the kernel has killed a process of this cell because memory ran out.
     pub(crate) fn ran_out_of_memory(&self) -> bool {
         self.cgroup.as_ref().is_some_and(Leaf::ran_out_of_memory)
     }
 
-    /// CPU time of everything that was ever in the cell, where a control group counts it.
+    /// CPU time of all processes the cell ever had, where a control group counts it.
     pub(crate) fn group_cpu(&self) -> Option<Duration> {
         self.cgroup.as_ref().and_then(Leaf::cpu_time)
     }
 
-    /// Brings `/work` and `/tmp` to another size, if it has not got it.
+    /// Gives `/work` and `/tmp` this size, unless they have it.
     pub(crate) async fn resize_scratch(&self, bytes: u64, inodes: u64) -> io::Result<()> {
         if (self.limits.disk_bytes, self.limits.inodes) == (bytes, inodes) {
             return Ok(());
         }
         request_resize(&*self.keeper, bytes, inodes)?;
-        match timeout(RESIZE, self.report()).await?? {
+        match timeout(KEEPER_ANSWER, self.report()).await?? {
             Some(KeeperReport::Resized) => Ok(()),
             Some(KeeperReport::NotResized { message }) => Err(io::Error::other(message)),
             Some(_) | None => Err(io::ErrorKind::UnexpectedEof.into()),
         }
     }
 
-    /// How the guest ended, once its stream has; `None` when the keeper does not say so soon.
+    /// How the guest ended, after its stream has ended; `None` if the keeper does not say so in time.
     pub(crate) async fn guest_end(&self) -> Option<KeeperReport> {
         timeout(REPORT, self.report()).await.ok()?.ok()?
     }
 
-    /// A handle on the keeper, by which to wait for the cell's end.
+    /// A pidfd of the keeper, to wait for the end of the cell.
     pub(crate) fn keeper(&self) -> io::Result<OwnedFd> {
         self.pidfd.try_clone()
     }
 
-    /// Kills every process in the cell. Also done when it is dropped.
+    /// Kills every process in the cell. Dropping does the same.
     pub(crate) fn kill(&self) {
         if let Err(error) = kill_by_pidfd(&self.pidfd) {
             tracing::error!(%error, "could not kill a cell");
         }
     }
 
-    /// Whether its keeper is there; if not, nothing is, and its number may be another's.
+    /// Whether its keeper is alive. If not, no process of the cell is, and its pid may be reused.
     pub(crate) fn is_alive(&self) -> bool {
         has_ended(&self.pidfd).is_ok_and(|ended| !ended)
     }
 
-    /// Ends children of its keeper that are strays.
+    /// Ends strays: children of the keeper that belong to no guest.
     pub(crate) fn end_strays(&self, is_stray: impl Fn(u32) -> bool) -> Result<(), StraysLeft> {
         end_strays(&self.pidfd, is_stray)
     }
 
-    /// What each of its guests may have of memory.
+    /// The memory that each of its guests may use.
     pub(crate) fn memory_bytes(&self) -> u64 {
         self.limits.memory_bytes
     }
 
-    /// The cell's processes, to be measured.
+    /// The cell's processes, for measuring them.
     pub(crate) fn processes(&self) -> CellProcesses {
         self.processes
     }
 
-    /// Whether a cell that ended without a word took its leave with its zygote.
+    /// Whether the zygote of a cell that ended without a report is gone too.
     pub(crate) async fn zygote_is_gone(&self) -> bool {
         timeout(ZYGOTE_GONE, self.zygote.gone()).await.is_ok()
     }
 
-    /// A handle on what the guest has written to `/work`.
+    /// A handle on the files that the guest wrote to `/work`.
     pub(crate) async fn work(&self) -> io::Result<OwnedFd> {
         request_work(&*self.keeper)?;
         let answer = async {
@@ -188,13 +191,13 @@ impl Body {
                     Some((KeeperReport::NoWork { message }, _)) => {
                         return Err(io::Error::other(message));
                     }
-                    // The guest may have ended just before it was asked for.
+                    // The guest may have ended just before this request.
                     Some((KeeperReport::Ended { .. }, _)) => {}
                     Some(_) | None => return Err(io::ErrorKind::UnexpectedEof.into()),
                 }
             }
         };
-        timeout(RESIZE, answer).await?
+        timeout(KEEPER_ANSWER, answer).await?
     }
 
     async fn report(&self) -> io::Result<Option<KeeperReport>> {
@@ -203,7 +206,7 @@ impl Body {
     }
 }
 
-impl Drop for Body {
+impl Drop for CellBody {
     fn drop(&mut self) {
         self.kill();
     }

@@ -1,7 +1,7 @@
-//! The wall clock of a run. While a person is asked it counts only the time the guest works.
+//! The wall clock of a run. While the run waits for a person, it counts only the time the guest works.
 //!
-//! A guest that waits for the answer uses no CPU time, so its clock stands still. One that goes on
-//! meanwhile, also against the rules of its library, pays for it as if nobody were asked.
+//! A guest that waits for the answer uses no CPU time, so its clock stands still. A guest that works
+//! meanwhile, even against the rules of its library, pays for the time as usual.
 
 use std::time::Duration;
 
@@ -10,32 +10,32 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-/// The longest a run waits for people, all its calls taken together: its cell holds memory.
+/// The longest a run waits for people, all its calls together: its cell holds memory.
 const MOST_WAITING: Duration = Duration::from_hours(24);
 
-/// Time that runs out.
+/// The wall time that a run has left.
 #[derive(Debug)]
-pub(crate) struct Clock {
+pub(crate) struct RunClock {
     left: Duration,
-    /// How long people were waited for.
+    /// How long the run has waited for people.
     waited: Duration,
     is_waiting: bool,
-    /// What was known when the clock was looked at last.
+    /// The time of the last [`advance`](Self::advance), and the guest's CPU time then.
     at: Instant,
     cpu: Duration,
     waits_for_person: Option<watch::Receiver<bool>>,
 }
 
-/// Why a clock wants to be looked at.
+/// Why a clock has to be advanced.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Tick {
     /// No time is left.
     OutOfTime,
-    /// The run begins to wait for a person, or no longer does.
-    Turned,
+    /// The run begins to wait for a person, or no longer waits.
+    WaitChanged,
 }
 
-impl Clock {
+impl RunClock {
     pub(crate) fn start(left: Duration, waits_for_person: Option<watch::Receiver<bool>>) -> Self {
         let is_waiting = waits_for_person.as_ref().is_some_and(|waits| *waits.borrow());
         Self {
@@ -48,8 +48,8 @@ impl Clock {
         }
     }
 
-    /// Completes when there is something to do; [`Self::advance`] comes next. May be dropped and
-    /// called again.
+    /// Completes when the clock has to be advanced; call [`Self::advance`] next. Safe to drop and to call
+    /// again.
     pub(crate) async fn tick(&mut self) -> Tick {
         let left =
             if self.is_waiting { MOST_WAITING.saturating_sub(self.waited) } else { self.left };
@@ -60,22 +60,22 @@ impl Clock {
         };
         tokio::select! {
             () = out => Tick::OutOfTime,
-            turned = waits.changed() => {
-                if turned.is_err() {
-                    // Nobody is left who could ask.
+            changed = waits.changed() => {
+                if changed.is_err() {
+                    // The bridge is gone, so no person is asked any more.
                     self.waits_for_person = None;
                 }
-                Tick::Turned
+                Tick::WaitChanged
             }
         }
     }
 
-    /// Counts what has passed since the last time, in which the guest came to this much CPU time
-    /// in all. Says whether time is left.
+    /// Counts the time since the last call; `cpu` is the guest's CPU time in all. Returns whether time is
+    /// left.
     pub(crate) fn advance(&mut self, cpu: Duration) -> bool {
         let now = Instant::now();
         let passed = now.duration_since(self.at);
-        // Of processes that have ended it may no longer be known: then it is less than before.
+        // Processes that have ended may no longer be counted, so this can be less than before.
         let worked = cpu.saturating_sub(self.cpu);
         (self.at, self.cpu) = (now, cpu);
         if self.is_waiting {

@@ -11,96 +11,99 @@ use tokio::io::{AsyncReadExt, BufReader};
 
 use crate::stream::{self, ReadEnd, WriteEnd};
 
-/// A command up to this size is sent in one call.
+/// A command up to this size goes out in one system call.
 const SMALL_BYTES: usize = 64 * 1024;
 
-/// Both directions of a guest's stream.
+/// The host's end of a guest's stream, both directions.
 #[derive(Debug)]
-pub(crate) struct Connection {
+pub(crate) struct GuestConnection {
     reader: BufReader<ReadEnd>,
-    writer: Writer,
+    writer: CommandWriter,
 }
 
 #[derive(Debug)]
-struct Writer {
+struct CommandWriter {
     stream: WriteEnd,
-    /// In a session a command that was broken off half way is sent to its end before the next one:
-    /// its bytes are kept here. Elsewhere nothing comes after it, and nothing is copied.
-    kept: Option<Unsent>,
+    /// Only in a session: the rest of a command that was interrupted half way goes out before the next one.
+    /// Elsewhere no command follows it, so nothing is copied.
+    unsent: Option<UnsentBytes>,
 }
 
 #[derive(Debug, Default)]
-struct Unsent {
+struct UnsentBytes {
     bytes: Vec<u8>,
     sent: usize,
 }
 
-impl Connection {
-    /// The host's end of a stream socket.
+impl GuestConnection {
+    /// Takes over the host's end of a stream socket.
     pub(crate) fn adopt(socket: OwnedFd) -> io::Result<Self> {
         let socket = std::os::unix::net::UnixStream::from(socket);
         socket.set_nonblocking(true)?;
         let (reader, writer) = stream::ends(socket.into())?;
-        Ok(Self { reader: BufReader::new(reader), writer: Writer { stream: writer, kept: None } })
+        Ok(Self {
+            reader: BufReader::new(reader),
+            writer: CommandWriter { stream: writer, unsent: None },
+        })
     }
 
-    /// The same for a guest that is kept after a run.
-    pub(crate) fn kept(mut self) -> Self {
-        self.writer.kept = Some(Unsent::default());
+    /// The same connection for the guest of a session, which takes further commands after a run.
+    pub(crate) fn for_session(mut self) -> Self {
+        self.writer.unsent = Some(UnsentBytes::default());
         self
     }
 
-    /// Both directions, to be used side by side.
+    /// Both directions, for use in parallel.
     pub(crate) fn split(&mut self) -> (CellReader<'_>, CellWriter<'_>) {
         (CellReader { stream: &mut self.reader }, CellWriter { writer: &mut self.writer })
     }
 
-    /// The next event.
+    /// Waits for the next event.
     pub(crate) async fn receive(&mut self, caps: Caps) -> Result<Event, ReadError> {
         Ok(read_event(&mut self.reader, caps).await?.0)
     }
 
-    /// Sends a command.
+    /// Sends a command to its last byte.
     pub(crate) async fn send(&mut self, command: &Command) -> io::Result<()> {
         self.split().1.send(command).await
     }
 
-    /// A pidfd of the guest, which greets before anything else.
-    pub(crate) async fn greeting(&self) -> io::Result<OwnedFd> {
-        self.reader.get_ref().when_there_is_some(|socket| receive_greeting(socket)).await
+    /// Receives the pidfd of a cloned guest, which is the first thing it sends.
+    pub(crate) async fn receive_pidfd(&self) -> io::Result<OwnedFd> {
+        self.reader.get_ref().when_readable(|socket| receive_greeting(socket)).await
     }
 
-    /// Sends one byte that carries descriptors, or none, for a command that was sent before it.
+    /// Sends one byte with descriptors attached, or with none, for the command sent before it.
     pub(crate) async fn hand_over(&self, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
-        self.writer.stream.when_there_is_room(|socket| send_descriptors(socket, fds)).await
+        self.writer.stream.when_writable(|socket| send_descriptors(socket, fds)).await
     }
 }
 
-/// What comes out of a cell.
+/// Reads the events of a guest.
 #[derive(Debug)]
 pub(crate) struct CellReader<'a> {
     stream: &'a mut BufReader<ReadEnd>,
 }
 
 impl CellReader<'_> {
-    /// The next event, and how many bytes it took.
+    /// Waits for the next event; also returns the size of its frame.
     pub(crate) async fn receive(&mut self, caps: Caps) -> Result<(Event, usize), ReadError> {
         read_event(self.stream, caps).await
     }
 }
 
-/// What goes into a cell.
+/// Writes commands to a guest.
 #[derive(Debug)]
 pub(crate) struct CellWriter<'a> {
-    writer: &'a mut Writer,
+    writer: &'a mut CommandWriter,
 }
 
 impl CellWriter<'_> {
-    /// Sends a command; a small one in a single call.
+    /// Sends a command; a small one in a single system call.
     pub(crate) async fn send(&mut self, command: &Command) -> io::Result<()> {
         let (mut prefix, body) = command.encode().ok_or(io::ErrorKind::InvalidInput)?;
-        let Writer { stream, kept } = &mut *self.writer;
-        if let Some(unsent) = kept {
+        let CommandWriter { stream, unsent } = &mut *self.writer;
+        if let Some(unsent) = unsent {
             unsent.bytes.extend_from_slice(&prefix);
             body.iter().for_each(|part| unsent.bytes.extend_from_slice(part));
             return unsent.send(stream).await;
@@ -117,8 +120,8 @@ impl CellWriter<'_> {
     }
 }
 
-impl Unsent {
-    /// Goes on where it was broken off; a write either happens or does not.
+impl UnsentBytes {
+    /// Sends the rest. Safe to drop: a write either happens or does not.
     async fn send(&mut self, stream: &WriteEnd) -> io::Result<()> {
         while let Some(rest) = self.bytes.get(self.sent..).filter(|rest| !rest.is_empty()) {
             self.sent += stream.write(rest).await?;
@@ -154,7 +157,7 @@ async fn read_parts(
     Ok((Event::decode(header, &head, body)?, header.frame_bytes()))
 }
 
-/// Memory grows with what really arrives, not with what a header claims.
+/// Memory grows with the bytes that arrive, not with what the header claims.
 async fn read_part(stream: &mut BufReader<ReadEnd>, bytes: usize) -> io::Result<Vec<u8>> {
     let mut part = Vec::with_capacity(bytes.min(64 * 1024));
     stream.take(bytes as u64).read_to_end(&mut part).await?;

@@ -1,78 +1,75 @@
-//! Which engine runs what, and the port by which the host learns how to start one.
+//! The port by which the host learns how to start an engine.
+//!
+//! The contract's table ([`EngineName::row`]) has what is the same on every machine: the engine's name, its
+//! languages, its abilities. This port adds what depends on the machine: the program, and what to load into
+//! its zygote.
 
 use std::{fmt::Debug, path::PathBuf};
 
+use belljar_contract::EngineName;
 use belljar_jail::View;
-use belljar_wire::Language;
 
 use crate::ZygoteProgram;
 
-/// What runs a language. Each has a zygote of its own.
+/// A kind of zygote: an engine, and what it loads before it clones cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum EngineKind {
-    /// TypeScript and JavaScript, inside Belljar's own program.
-    QuickJs,
-    /// Python, with the standard library imported.
-    CPython,
-    /// Python, with numpy and pandas imported too.
-    CPythonData,
-    /// Shell.
-    Bash,
+pub struct ZygoteKind {
+    /// The engine its cells run.
+    pub engine: EngineName,
+    /// What the zygote loads once, so that no cell has to.
+    pub preload: Preload,
 }
 
-impl EngineKind {
-    /// Every engine there is.
-    pub const ALL: [Self; 4] = [Self::QuickJs, Self::CPython, Self::CPythonData, Self::Bash];
+/// What a zygote loads before it clones cells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Preload {
+    /// The engine and its own library.
+    Standard,
+    /// Also the common data libraries. They cost memory, so only code that names one of them gets this
+    /// zygote.
+    DataLibraries,
+}
 
-    /// The engine's name in results.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::QuickJs => "quickjs",
-            Self::CPython | Self::CPythonData => "cpython",
-            Self::Bash => "bash",
-        }
+impl ZygoteKind {
+    /// The zygote of an engine that loads nothing but the engine's own library.
+    pub const fn standard(engine: EngineName) -> Self {
+        Self { engine, preload: Preload::Standard }
     }
 }
 
 /// How to start a zygote of an engine.
 #[derive(Debug, Clone)]
 pub struct EngineLaunch {
-    /// The program that becomes it.
+    /// The program to start, which becomes the zygote.
     pub program: ZygoteProgram,
-    /// What it needs to see of the host's software; `None` for an engine that needs nothing.
+    /// The host software that the engine needs to see; `None` for an engine that needs none.
     pub view: Option<View>,
 }
 
-/// Where engines come from. Found once each, when first needed.
+/// Finds engines on this machine. The host asks for each once, when it is first needed.
 pub trait EngineSource: Debug + Send + Sync {
-    /// The engine for a piece of code.
-    fn choose(&self, language: Language, code: &str) -> EngineKind;
+    /// Chooses the zygote for this code of an engine.
+    fn zygote_for(&self, engine: EngineName, code: &str) -> ZygoteKind;
 
-    /// How to start a zygote of it, or why that cannot be done here and what to do about it. May
-    /// take a while: it is not called on an asynchronous thread.
-    fn find(&self, engine: EngineKind) -> Result<EngineLaunch, String>;
+    /// How to start such a zygote. The error says why this machine cannot, and what to do about it; callers
+    /// see it as it is. May block: the host does not call it on an asynchronous thread.
+    fn find(&self, kind: ZygoteKind) -> Result<EngineLaunch, String>;
 
-    /// The program a command's name means, if cells can be given it.
+    /// The path of a command, if cells can be granted it.
     fn command(&self, name: &str) -> Option<PathBuf>;
 }
 
-/// A program that becomes a zygote of TypeScript and JavaScript, and of nothing else.
+/// A program that becomes a zygote of `quickjs`, and of no other engine.
 impl EngineSource for ZygoteProgram {
-    fn choose(&self, language: Language, _code: &str) -> EngineKind {
-        match language {
-            Language::TypeScript | Language::JavaScript => EngineKind::QuickJs,
-            Language::Python => EngineKind::CPython,
-            Language::Bash => EngineKind::Bash,
-        }
+    fn zygote_for(&self, engine: EngineName, _code: &str) -> ZygoteKind {
+        ZygoteKind::standard(engine)
     }
 
-    fn find(&self, engine: EngineKind) -> Result<EngineLaunch, String> {
-        match engine {
-            EngineKind::QuickJs => Ok(EngineLaunch { program: self.clone(), view: None }),
-            EngineKind::CPython | EngineKind::CPythonData | EngineKind::Bash => {
-                Err(format!("this host has no {}", engine.as_str()))
-            }
+    fn find(&self, kind: ZygoteKind) -> Result<EngineLaunch, String> {
+        if kind.engine == EngineName::QuickJs {
+            return Ok(EngineLaunch { program: self.clone(), view: None });
         }
+        Err(format!("this host has no engine {}", kind.engine))
     }
 
     fn command(&self, _name: &str) -> Option<PathBuf> {

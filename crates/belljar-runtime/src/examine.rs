@@ -1,4 +1,4 @@
-//! What this machine can enforce, found out by trying (I3).
+//! Tries what this machine can enforce (I3).
 
 use std::{path::Path, process::Stdio};
 
@@ -10,7 +10,7 @@ use belljar_jail::{
 
 use crate::LaunchError;
 
-/// Tries every layer, in processes made by `program`, which is normally the running one.
+/// Tries every layer in a process of `program`, which is normally the running program.
 pub async fn examine(program: &Path) -> Result<Vec<Finding>, LaunchError> {
     let program = program.to_owned();
     let tried = tokio::task::spawn_blocking(move || try_layers(&program)).await;
@@ -21,7 +21,7 @@ pub async fn examine(program: &Path) -> Result<Vec<Finding>, LaunchError> {
     Ok(findings)
 }
 
-#[expect(clippy::disallowed_methods, reason = "a process of its own to try things in")]
+#[expect(clippy::disallowed_methods, reason = "layers are tried in a process of their own")]
 fn try_layers(program: &Path) -> std::io::Result<Vec<u8>> {
     let mut command = std::process::Command::new(program);
     command.arg(EXAMINE_ARGUMENT).env_clear().stdin(Stdio::null()).stderr(Stdio::null());

@@ -1,86 +1,89 @@
-//! Frames between the host and one running cell: code in, events out, tool calls both ways.
+//! Frames between the host and one running guest: code in, events out, tool calls both ways.
 
 mod backlog;
 
 use std::{future, pin::pin};
 
-use belljar_wire::{Caps, Command, ErrorCode, Event, ReadError, ToolFault, ToolReply};
+use belljar_contract::{ErrorCode, Limits, RunError};
+use belljar_wire::{
+    Caps, Command, Event, GuestAsk, ReadError, StopReason, ToolCall, ToolFault, ToolReply,
+};
 use tokio::sync::mpsc;
 
 use crate::{
-    Ask, Input, Limits, Stop, ToolLink,
-    connection::{CellReader, CellWriter, Connection},
-    run::Ended,
-    state::State,
+    ToolLink,
+    connection::{CellReader, CellWriter, GuestConnection},
+    guest_state::GuestState,
+    run::EndCause,
     transcript::{TooMuchOutput, Transcript},
 };
-use backlog::{OpenCalls, Outgoing};
+use backlog::{InputQueue, OpenCalls};
 
 /// The largest text of one print; engines send longer ones in pieces.
 const MAX_PRINT_BYTES: u32 = 512 << 10;
-/// Frames are paid for by what a run may print, or by this, whichever is more.
+/// The bytes of frames that a run may send: 64 times what it may print, or 64 times this if that is more.
 const MIN_FRAME_BUDGET: u64 = 1_000_000;
 /// Artifacts a run may name.
 const MAX_NAMED_ARTIFACTS: usize = 256;
-/// Denials the operator hears of, per run; all of them are in the run's own log.
+/// Denials of one run that are traced for the operator. The run's own log has all of them.
 const MAX_DENIALS_TRACED: u32 = 20;
 
-/// What the code said on its way, besides what it printed.
+/// What the guest reported during a run, besides its output.
 #[derive(Debug, Default)]
-pub(crate) struct Said {
-    /// Artifacts it named.
-    pub(crate) named: Vec<String>,
-    /// Tool calls it made.
+pub(crate) struct GuestReports {
+    /// Paths of artifacts that the code named.
+    pub(crate) artifacts: Vec<String>,
+    /// How many tool calls the code made.
     pub(crate) calls: u32,
-    /// What it left in `state`.
-    pub(crate) state: State,
+    /// The object that the code left in `state`.
+    pub(crate) state: GuestState,
     denials: u32,
 }
 
 /// Sends the command and moves frames until the run ends.
 pub(crate) async fn exchange(
-    connection: &mut Connection,
+    connection: &mut GuestConnection,
     command: &Command,
     limits: &Limits,
     tools: Option<ToolLink>,
     transcript: &mut Transcript,
-    said: &mut Said,
-) -> Ended {
+    reports: &mut GuestReports,
+) -> EndCause {
     let (reader, mut writer) = connection.split();
     if writer.send(command).await.is_err() {
-        return Ended::Silent;
+        return EndCause::Silent;
     }
-    let (asks, inputs) = match tools {
-        Some(ToolLink { asks, inputs, .. }) => (Asked::Bridge(asks), inputs),
+    let (route, inputs) = match tools {
+        Some(ToolLink { asks, inputs, .. }) => (AskRoute::Bridge(asks), inputs),
         None => {
-            let (answers, inputs) = mpsc::unbounded_channel();
-            (Asked::Nobody(answers), inputs)
+            let (replies, inputs) = mpsc::unbounded_channel();
+            (AskRoute::NoTools(replies), inputs)
         }
     };
     let open = OpenCalls::new(limits);
-    let outgoing = Outgoing::new(&open, limits);
-    let heard = Heard { asks: &asks, open: &open };
-    // Side by side: a guest that does not read must not keep the host from hearing it.
+    let queue = InputQueue::new(&open, limits);
+    let calls = CallRouter { route: &route, open: &open };
+    // In parallel: a guest that does not read must not stop the host from reading.
     tokio::select! {
-        // What the guest said last comes before what ends it.
+        // The last events of the guest come before a stop of the bridge.
         biased;
-        ended = listen(reader, limits, heard, transcript, said) => ended,
-        stop = feed(writer, inputs, outgoing) => Ended::Stopped(stop),
+        cause = receive_events(reader, limits, calls, transcript, reports) => cause,
+        cause = send_inputs(writer, inputs, queue) => cause,
     }
 }
 
-/// Passes inputs to the cell until one of them ends the run. They are taken as they come, also while
-/// the cell does not read, so that what is held for it is known.
-async fn feed(
+/// Passes inputs to the guest until one of them ends the run. Takes them as they come, even while the
+/// guest does not read, so that the host knows how much it holds.
+async fn send_inputs(
     mut writer: CellWriter<'_>,
-    mut inputs: mpsc::UnboundedReceiver<Input>,
-    mut outgoing: Outgoing<'_>,
-) -> Stop {
+    mut inputs: mpsc::UnboundedReceiver<Result<Command, StopReason>>,
+    mut queue: InputQueue<'_>,
+) -> EndCause {
     loop {
-        let Some(command) = outgoing.next() else {
+        let Some(command) = queue.next() else {
             let Some(input) = inputs.recv().await else { return future::pending().await };
-            if let Err(stop) = outgoing.add(input) {
-                return stop;
+            if let Err(cause) = enqueue(input, &mut queue) {
+                return cause;
             }
             continue;
         };
@@ -89,59 +92,63 @@ async fn feed(
             tokio::select! {
                 biased;
                 sent = &mut sending => break sent,
-                Some(input) = inputs.recv() => if let Err(stop) = outgoing.add(input) {
-                    return stop;
+                Some(input) = inputs.recv() => if let Err(cause) = enqueue(input, &mut queue) {
+                    return cause;
                 },
             }
         };
         if sent.is_err() {
-            // The cell is gone; whoever listens to it finds out why.
+            // The guest is gone; the reader finds out why.
             return future::pending().await;
         }
     }
 }
 
-async fn listen(
+fn enqueue(input: Result<Command, StopReason>, queue: &mut InputQueue<'_>) -> Result<(), EndCause> {
+    queue.add(input.map_err(EndCause::Stopped)?).map_err(EndCause::BacklogFull)
+}
+
+async fn receive_events(
     mut reader: CellReader<'_>,
     limits: &Limits,
-    heard: Heard<'_>,
+    calls: CallRouter<'_>,
     transcript: &mut Transcript,
-    said: &mut Said,
-) -> Ended {
+    reports: &mut GuestReports,
+) -> EndCause {
     let body_bytes = u32::try_from(limits.result_bytes).unwrap_or(u32::MAX);
     let caps = Caps { body_bytes, text_bytes: MAX_PRINT_BYTES };
-    // Frames cost the host their whole size, not only that of the text in them.
+    // The host pays for whole frames, not only for the text in them.
     let mut budget = limits.output_fatal_bytes().max(MIN_FRAME_BUDGET).saturating_mul(64);
     loop {
         let (event, frame_bytes) = match reader.receive(caps).await {
             Ok(received) => received,
-            Err(ReadError::Decode(error)) => return Ended::Malformed(error.to_string()),
-            Err(ReadError::Ended | ReadError::Io(_)) => return Ended::Silent,
+            Err(ReadError::Decode(error)) => return EndCause::Malformed(error.to_string()),
+            Err(ReadError::Ended | ReadError::Io(_)) => return EndCause::Silent,
         };
         if !matches!(event, Event::ToolCall(_)) {
             budget = budget.saturating_sub(frame_bytes as u64);
         }
-        match said.hear(event, limits, heard, transcript) {
-            Err(ended) => return ended,
+        match reports.handle(event, limits, calls, transcript) {
+            Err(cause) => return cause,
             Ok(()) if budget == 0 => {
-                return Ended::TooMuchOutput(TooMuchOutput { stream: "frames" });
+                return EndCause::TooMuchOutput(TooMuchOutput { stream: "frames" });
             }
             Ok(()) => {}
         }
     }
 }
 
-impl Said {
-    fn hear(
+impl GuestReports {
+    fn handle(
         &mut self,
         event: Event,
         limits: &Limits,
-        Heard { asks, open }: Heard<'_>,
+        calls: CallRouter<'_>,
         transcript: &mut Transcript,
-    ) -> Result<(), Ended> {
+    ) -> Result<(), EndCause> {
         match event {
             Event::Print { stream, text } => {
-                transcript.print(stream, &text).map_err(Ended::TooMuchOutput)
+                transcript.print(stream, &text).map_err(EndCause::TooMuchOutput)
             }
             Event::Denied { attempt } => {
                 self.denials += 1;
@@ -149,80 +156,84 @@ impl Said {
                     tracing::warn!(attempt, "guest code was denied");
                 }
                 let line = format!("[blocked] {attempt}");
-                transcript.log(line.as_bytes()).map_err(Ended::TooMuchOutput)
+                transcript.log(line.as_bytes()).map_err(EndCause::TooMuchOutput)
             }
             Event::Artifact { path } => {
-                // Naming more than come back is harmless, and so is forgetting them.
-                if self.named.len() < MAX_NAMED_ARTIFACTS {
-                    self.named.push(path);
+                // Further names are dropped: no more artifacts than this come back anyway.
+                if self.artifacts.len() < MAX_NAMED_ARTIFACTS {
+                    self.artifacts.push(path);
                 }
                 Ok(())
             }
             Event::ToolCall(call) => {
                 if self.calls >= limits.tool_calls {
-                    return Err(Ended::TooManyCalls);
+                    return Err(EndCause::TooManyCalls);
                 }
                 self.calls += 1;
                 if call.call != self.calls {
-                    return Err(Ended::Malformed("calls are not numbered in order".to_owned()));
+                    let what = "tool calls are not numbered in order";
+                    return Err(EndCause::Malformed(what.to_owned()));
                 }
-                open.begin(&call).map_err(Ended::Stopped)?;
-                asks.ask(Ask::Call(call));
-                Ok(())
+                calls.begin(call).map_err(EndCause::BacklogFull)
             }
             Event::TimerWanted { at_ms } => {
-                asks.ask(Ask::Timer(at_ms));
+                calls.route.send(GuestAsk::Timer(at_ms));
                 Ok(())
             }
             Event::State { cut, value } => {
-                let checked = State::checked(cut, value);
-                self.state = checked.map_err(|error| Ended::Malformed(error.to_owned()))?;
+                let checked = GuestState::check(cut, value);
+                self.state = checked.map_err(|error| EndCause::Malformed(error.to_owned()))?;
                 Ok(())
             }
-            event @ (Event::Done { .. } | Event::Failed(_)) => Err(Ended::Answered(event)),
+            event @ (Event::Done { .. } | Event::Failed(_)) => Err(EndCause::Answered(event)),
             Event::Ready | Event::Refused { .. } => {
-                Err(Ended::Malformed("a second greeting".to_owned()))
+                Err(EndCause::Malformed("a second handshake".to_owned()))
             }
             Event::Branched | Event::Rerooted | Event::NotBranched { .. } => {
-                Err(Ended::Malformed("a branch nobody asked for".to_owned()))
+                Err(EndCause::Malformed("an answer to a branch that was not requested".to_owned()))
             }
         }
     }
 }
 
-/// What becomes of a call that was heard.
+/// Counts calls of the guest and passes them on.
 #[derive(Debug, Clone, Copy)]
-struct Heard<'a> {
-    asks: &'a Asked,
+struct CallRouter<'a> {
+    route: &'a AskRoute,
     open: &'a OpenCalls,
 }
 
-/// Where asks go.
-#[derive(Debug)]
-enum Asked {
-    Bridge(mpsc::UnboundedSender<Ask>),
-    /// Nobody is there: calls are answered with that.
-    Nobody(mpsc::UnboundedSender<Input>),
+impl CallRouter<'_> {
+    fn begin(self, call: ToolCall) -> Result<(), RunError> {
+        self.open.begin(&call)?;
+        self.route.send(GuestAsk::Call(call));
+        Ok(())
+    }
 }
 
-impl Asked {
-    fn ask(&self, ask: Ask) {
-        // An end that is gone gives no answer, and the run ends by its clock.
+/// Where the requests of the guest go.
+#[derive(Debug)]
+enum AskRoute {
+    Bridge(mpsc::UnboundedSender<GuestAsk>),
+    /// The run has no tools: every call fails at once, through this channel.
+    NoTools(mpsc::UnboundedSender<Result<Command, StopReason>>),
+}
+
+impl AskRoute {
+    fn send(&self, ask: GuestAsk) {
+        // A bridge that is gone does not answer; the clock of the run then ends it.
         match (self, ask) {
             (Self::Bridge(bridge), ask) => {
                 let _ = bridge.send(ask);
             }
-            (Self::Nobody(answers), Ask::Call(call)) => {
-                let fault = ToolFault::new(ErrorCode::ToolUnknown, "this run was given no tools")
+            (Self::NoTools(replies), GuestAsk::Call(call)) => {
+                let fault = ToolFault::new(ErrorCode::ToolUnknown, "this run has no tools")
                     .with_hint("configure MCP servers in .mcp.json or belljar.toml");
                 let outcome = Err(fault.to_json());
-                let _ = answers.send(Input::Reply(ToolReply {
-                    call: call.call,
-                    now_ms: None,
-                    outcome,
-                }));
+                let reply = ToolReply { call: call.call, now_ms: None, outcome };
+                let _ = replies.send(Ok(Command::ToolReply(reply)));
             }
-            (Self::Nobody(_), Ask::Timer(_)) => {}
+            (Self::NoTools(_), GuestAsk::Timer(_)) => {}
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What a run leaves in its workspace: artifacts, the change list, and the commit.
 //!
-//! All of it happens once every process of the cell is dead: nobody is left to race with.
+//! All of it happens after every process of the cell is dead, so no guest can race with it.
 
 use std::{
     collections::HashMap,
@@ -16,47 +16,52 @@ use std::{
 };
 
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
-use belljar_jail::workspace::{
-    self, ArtifactCaps, ChangeCaps, CommitOptions, CommitReport, ExecutedDirectory, NameUse,
-    NotCommitted, ProtectedPaths,
+use belljar_contract::{
+    Artifact, Change, ChangeKind, CommitExecutable, EntryKind, ErrorCode, Limits, RunError,
 };
-use belljar_paths::names::{self, GIT};
-use belljar_wire::ErrorCode;
+use belljar_jail::{
+    workspace,
+    workspace::{
+        ArtifactCaps, ChangeCaps, CommitOptions, CommitReport, ExecutedDirectory, NameUse,
+        NotCommitted, ProtectedPaths,
+    },
+};
+use belljar_paths::{names, names::GIT};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
 };
 
-use crate::{Artifact, Change, CommitExecutable, Limits, RunError, grants::OpenWorkspace, run};
+use crate::{grants::OpenWorkspace, run};
 
-/// Files in here come back by themselves. Engines name it when it is there.
+/// Files in this directory come back without being named. Engines name the directory if it exists.
 const OUTPUT_DIRECTORY: &str = "/work/out";
 
-/// Changes a result lists.
+/// The most changes that a result lists.
 const MAX_LISTED: usize = 10_000;
-/// Longer than any machine that still works takes to end a cell.
+/// How long a killed cell may take to end; far longer than a working machine needs.
 const DEATH: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
 
-/// What of a run's files is to be looked at.
+/// The files of a run that has ended, and what to do with them.
 #[derive(Debug)]
 pub(crate) struct Leftovers {
-    /// What the guest wrote to `/work`.
+    /// The files that the guest wrote to `/work`.
     pub(crate) work: OwnedFd,
-    /// The keeper, which ends after everything else in the cell; `None` in a session, where nothing
-    /// is compared or committed and a guest that changes its files meanwhile changes what it gets.
+    /// The keeper, which ends after all other processes of the cell. `None` in a session: there nothing is
+    /// compared or committed, and a guest that changes its files meanwhile only changes its own artifacts.
     pub(crate) keeper: Option<OwnedFd>,
-    /// Artifacts the code named.
+    /// Paths of artifacts that the code named.
     pub(crate) named: Vec<String>,
     pub(crate) workspace: Option<OpenWorkspace>,
-    /// Names that no commit brings to any directory.
+    /// Names that no commit creates in any directory.
     pub(crate) reserved_names: Arc<[OsString]>,
-    /// When the run was admitted.
+    /// When the run was admitted: later changes of the workspace are conflicts.
     pub(crate) began: SystemTime,
-    /// Whether the run succeeded: only then is anything committed.
+    /// Whether the run succeeded. Otherwise nothing is committed.
     pub(crate) success: bool,
-    /// The most a commit may write, and the most that may come back.
+    /// Bounds what a commit may write and what may come back.
     pub(crate) limits: Limits,
-    /// Set when nobody waits for the run any more: then nothing is committed either.
+    /// Set when the caller is gone or has aborted the run: then nothing is committed.
     pub(crate) is_abandoned: Arc<AtomicBool>,
 }
 
@@ -70,29 +75,29 @@ impl Drop for AbandonOnDrop {
     }
 }
 
-/// What became of them.
+/// The files that come back from a run.
 #[derive(Debug, Default)]
-pub(crate) struct Settled {
+pub(crate) struct CollectedFiles {
     pub(crate) artifacts: Vec<Artifact>,
     pub(crate) changes: Vec<Change>,
-    /// What the caller should be told in the logs.
+    /// Lines for the log of the run.
     pub(crate) notes: Vec<String>,
     pub(crate) error: Option<RunError>,
 }
 
 impl Leftovers {
-    /// Waits until the cell is dead, then collects, lists and commits. Blocks.
-    pub(crate) fn settle(self) -> Settled {
-        let mut settled = Settled::default();
-        let is_over = self.keeper.as_ref().map_or(Ok(()), wait_until_dead);
-        let result = is_over.and_then(|()| self.look(&mut settled));
+    /// Waits until the cell is dead, then collects artifacts, lists changes and commits. Blocks.
+    pub(crate) fn collect_and_commit(self) -> CollectedFiles {
+        let mut files = CollectedFiles::default();
+        let is_dead = self.keeper.as_ref().map_or(Ok(()), wait_until_dead);
+        let result = is_dead.and_then(|()| self.collect_into(&mut files));
         match result {
-            Ok(()) => settled,
-            Err(error) => Settled { error: Settled::failed(&error).error, ..settled },
+            Ok(()) => files,
+            Err(error) => CollectedFiles { error: CollectedFiles::failed(&error).error, ..files },
         }
     }
 
-    fn look(&self, settled: &mut Settled) -> io::Result<()> {
+    fn collect_into(&self, files: &mut CollectedFiles) -> io::Result<()> {
         let lower = self.workspace.as_ref().map(|workspace| workspace.directory.as_fd());
         let bytes = self.limits.result_bytes;
         let kept = self.workspace.as_ref().map(|workspace| workspace.kept.iter().cloned());
@@ -106,47 +111,47 @@ impl Leftovers {
         let named: Vec<String> =
             self.named.iter().filter(|path| *path != OUTPUT_DIRECTORY).cloned().collect();
         let found = workspace::collect(self.work.as_fd(), lower, &named, &caps);
-        settled.artifacts = found.list.into_iter().map(artifact).collect();
+        files.artifacts = found.list.into_iter().map(artifact).collect();
         let skipped = found.skipped.iter();
-        settled.notes = skipped
+        files.notes = skipped
             .map(|skipped| format!("[artifact] {}: left out: {}", skipped.path, skipped.reason))
             .collect();
         let Some(OpenWorkspace { directory, commit, executable, .. }) = &self.workspace else {
             return Ok(());
         };
-        let kept = obeying(kept, self.reserved_names.clone(), executable);
+        let kept = with_names(kept, self.reserved_names.clone(), executable);
         let caps = ChangeCaps { began: Some(self.began), protected: kept, ..ChangeCaps::default() };
         let changes = workspace::changes(self.work.as_fd(), lower, &caps)?;
         let mut report = None;
         if *commit && self.success {
             if self.is_abandoned.load(Ordering::SeqCst) {
-                settled.error = Some(run::aborted());
+                files.error = Some(run::aborted());
             } else {
                 let options = CommitOptions { bytes: self.limits.disk, ..CommitOptions::default() };
                 let (work, directory) = (self.work.as_fd(), directory.as_fd());
                 report = Some(workspace::commit(&changes, work, directory, &options));
             }
         }
-        settled.error = settled.error.take().or_else(|| incomplete(report.as_ref()?));
-        settled.changes = told(&changes, report.as_ref());
+        files.error = files.error.take().or_else(|| commit_error(report.as_ref()?));
+        files.changes = change_entries(&changes, report.as_ref());
         if changes.cut || changes.list.len() > MAX_LISTED {
-            settled.notes.push("[workspace] too many changes to list them all".to_owned());
+            files.notes.push("[workspace] too many changes to list them all".to_owned());
         }
         Ok(())
     }
 }
 
-impl Settled {
-    /// The files could not be looked at.
+impl CollectedFiles {
+    /// The result of a run whose files could not be read.
     pub(crate) fn failed(error: &dyn fmt::Display) -> Self {
-        let message = format!("what the run left in /work could not be read: {error}");
+        let message = format!("could not read the files the run left in /work: {error}");
         let error = RunError::new(ErrorCode::WorkspaceFailed, message);
         Self { error: Some(error), ..Self::default() }
     }
 }
 
-/// With the names that no commit brings, and those that this one was not told to bring.
-fn obeying(
+/// Adds the names that no commit creates, and the names that this request does not let it create.
+fn with_names(
     kept: ProtectedPaths,
     reserved: Arc<[OsString]>,
     executable: &CommitExecutable,
@@ -164,55 +169,75 @@ fn obeying(
     }
 }
 
-/// Whether a name is a reserved one to some file system.
+/// Whether some file system takes a name for a reserved one.
 pub(crate) fn is_reserved(name: &OsStr, reserved: &OsStr) -> bool {
     name == reserved || reserved.to_str().is_some_and(|reserved| names::is_same(name, reserved))
 }
 
+/// Waits until a cell, given its keeper, has ended. Blocks.
 pub(crate) fn wait_until_dead(keeper: &OwnedFd) -> io::Result<()> {
     loop {
         match poll(&mut [PollFd::new(keeper, PollFlags::IN)], Some(&DEATH)) {
             Err(Errno::INTR) => {}
             Err(errno) => return Err(errno.into()),
-            Ok(0) => return Err(io::Error::other("the cell does not end")),
+            Ok(0) => {
+                return Err(io::Error::other("the cell was killed and did not end within 10 s"));
+            }
             Ok(_) => return Ok(()),
         }
     }
 }
 
-fn artifact(found: workspace::ArtifactFile) -> Artifact {
-    let workspace::ArtifactFile { path, bytes, media_type, data } = found;
-    Artifact { path, media_type, bytes, data: BASE64.encode(data) }
+fn change_kind(kind: workspace::ChangeKind) -> ChangeKind {
+    match kind {
+        workspace::ChangeKind::Added => ChangeKind::Added,
+        workspace::ChangeKind::Modified => ChangeKind::Modified,
+        workspace::ChangeKind::Deleted => ChangeKind::Deleted,
+    }
 }
 
-/// The change list as it is told, with what became of each.
-fn told(changes: &workspace::ChangeList, report: Option<&CommitReport>) -> Vec<Change> {
+fn entry_kind(kind: workspace::EntryKind) -> EntryKind {
+    match kind {
+        workspace::EntryKind::File => EntryKind::File,
+        workspace::EntryKind::Directory => EntryKind::Directory,
+        workspace::EntryKind::Link => EntryKind::Link,
+        workspace::EntryKind::Other => EntryKind::Other,
+    }
+}
+
+fn artifact(found: workspace::ArtifactFile) -> Artifact {
+    let workspace::ArtifactFile { path, bytes, media_type, data } = found;
+    Artifact { path, media_type: media_type.into(), bytes, data: BASE64.encode(data) }
+}
+
+/// The changes as results list them, with the outcome of the commit.
+fn change_entries(changes: &workspace::ChangeList, report: Option<&CommitReport>) -> Vec<Change> {
     let skipped: HashMap<&Path, &NotCommitted> = report
         .iter()
         .flat_map(|report| &report.skipped)
         .map(|skipped| (skipped.path.as_path(), &skipped.reason))
         .collect();
     let list = changes.list.iter().take(MAX_LISTED);
-    let tell = |found: &workspace::PathChange| {
+    let entry = |found: &workspace::PathChange| {
         let skipped = skipped.get(found.path.as_path());
         Change {
             path: found.shown_path(),
-            kind: found.kind.as_str(),
-            entry: found.entry.as_str(),
+            kind: change_kind(found.kind),
+            entry: entry_kind(found.entry),
             bytes: found.bytes,
-            // Of a list that was cut, nothing is committed.
+            // If the list is cut, nothing is committed.
             committed: report.is_some() && !changes.cut && skipped.is_none(),
             note: skipped.map(|reason| format!("not committed: {reason}")).or_else(|| found.note()),
         }
     };
-    list.map(tell).collect()
+    list.map(entry).collect()
 }
 
-/// The error when something that should have been committed was not.
-fn incomplete(report: &CommitReport) -> Option<RunError> {
+/// The error if something that should have been committed was not.
+fn commit_error(report: &CommitReport) -> Option<RunError> {
     let mut failed = report.skipped.iter().filter_map(|skipped| {
         let code = match &skipped.reason {
-            // Listed, explained, and never meant to be committed.
+            // The other withheld paths were never meant to be committed; the list says why.
             NotCommitted::Withheld(workspace::WithheldReason::ChangedMeanwhile)
             | NotCommitted::Conflict => ErrorCode::WorkspaceConflict,
             NotCommitted::Withheld(_) => return None,
@@ -234,5 +259,5 @@ fn incomplete(report: &CommitReport) -> Option<RunError> {
     let path = first.path.to_string_lossy();
     let path = if path.is_empty() { "the workspace".into() } else { path };
     let message = format!("{path} was not committed: {}{more}", first.reason);
-    Some(RunError::new(code, message).with_hint("`changes` says of each path what became of it"))
+    Some(RunError::new(code, message).with_hint("see the note of each path in `changes`"))
 }

@@ -1,4 +1,4 @@
-//! From what a run asks to reach to what its cell is given.
+//! Checks the grants of a request and turns them into what its cell and its guest get.
 
 use std::{
     borrow::Cow,
@@ -8,79 +8,80 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
+use belljar_contract::{CommitExecutable, ErrorCode, Grants, RunError, RunRequest, Workspace};
 use belljar_jail::{CellGrants, GrantedTree, TreeAccess, control::MAX_DESCRIPTORS};
-use belljar_paths::names::executed_in;
-use belljar_wire::{ErrorCode, GuestGrants, Language};
+use belljar_paths::names::{executed_in, first_unlisted};
+use belljar_wire::GuestGrants;
 use rustix::{
     fs::{CWD, Mode, OFlags, ResolveFlags, fstat, openat, openat2},
     io::Errno,
 };
 
 use crate::{
-    CommitExecutable, EngineSource, Grants, RunError, RunRequest, Workspace,
-    protect::{Inner, Protected, Relation},
-    scan::{Asked, Survey},
+    EngineSource,
+    protect::{ProtectedSet, ProtectedSubpaths, Relation},
+    scan::{RequestedTree, Survey},
 };
 
-/// Places of a cell's own that no grant may take.
-const OWN: [&str; 11] = [
+/// Paths of the cell itself that no grant may replace.
+const CELL_PATHS: [&str; 11] = [
     "/", "/tmp", "/usr", "/usr/bin", "/usr/lib", "/bin", "/sbin", "/lib", "/lib32", "/lib64",
     "/libx32",
 ];
-/// And nothing beneath these either.
-const CLOSED: [&str; 6] = ["/work", "/proc", "/dev", "/sys", "/belljar", "/commands"];
+/// Directories of the cell itself in which no grant may replace anything.
+const CELL_TREES: [&str; 6] = ["/work", "/proc", "/dev", "/sys", "/belljar", "/commands"];
 const MAX_GRANTED_COMMANDS: usize = 64;
-/// A command's head is bounded: so many paths are told to a guest, of so many bytes.
-const MAX_TOLD_PATHS: usize = 16;
-const MAX_TOLD_PATH_BYTES: usize = 512;
+/// The head of a command frame is bounded, so the guest learns only so many paths of so many bytes.
+const MAX_SHOWN_PATHS: usize = 16;
+const MAX_SHOWN_PATH_BYTES: usize = 512;
 
-/// A request's grants, checked.
+/// The grants of a request, after all checks.
 #[derive(Debug, Default)]
-pub(crate) struct Checked {
-    /// What the cell itself is given.
+pub(crate) struct CheckedGrants {
+    /// The grants that the cell's keeper mounts.
     pub(crate) cell: CellGrants,
-    /// What the guest's side is told.
+    /// The grants that the guest enforces or shows to the code.
     pub(crate) guest: GuestGrants,
-    /// The workspace's directory.
+    /// The directory that the run works on, if it has one.
     pub(crate) workspace: Option<OpenWorkspace>,
 }
 
-/// A workspace's directory, held open: it stays the same one whatever happens to its path.
+/// The directory of a workspace, held open: it stays the same directory whatever happens to its path.
 #[derive(Debug)]
 pub(crate) struct OpenWorkspace {
     pub(crate) directory: OwnedFd,
     pub(crate) commit: bool,
     pub(crate) executable: CommitExecutable,
-    /// What of it a commit leaves alone, and what is never handed back.
+    /// Paths in it that a commit never changes and that never come back as artifacts.
     pub(crate) kept: Vec<PathBuf>,
 }
 
-/// Checks a request's grants against paths that no guest may reach. Looks at the file system.
+/// Checks the grants of a request against paths that no guest may reach. Reads the file system.
 pub(crate) fn check(
     request: &RunRequest,
     engines: &dyn EngineSource,
     protected: &[PathBuf],
     survey: &Survey,
-) -> Result<Checked, RunError> {
+) -> Result<CheckedGrants, RunError> {
     let grants = &request.grants;
-    let mut checked = Checked {
+    let mut checked = CheckedGrants {
         guest: GuestGrants {
             env: grants.env.clone(),
             modules: grants.modules.clone(),
             commands: grants.commands.clone(),
             permissive: grants.permissive,
-            paths: told_paths(grants),
+            paths: shown_paths(grants),
         },
-        ..Checked::default()
+        ..CheckedGrants::default()
     };
     check_names(request)?;
-    let protected = match asks_for_trees(request) {
+    let protected = match request.has_host_files() {
         true => protected.iter().chain(&survey.protected).cloned().collect(),
         false => Vec::new(),
     };
-    let protected = Protected::look(&protected);
+    let protected = ProtectedSet::resolve(&protected);
     let protected = protected.map_err(|error| {
-        let message = format!("could not look for what is protected: {error}");
+        let message = format!("could not resolve the protected paths: {error}");
         RunError::new(ErrorCode::SandboxFailed, message)
     })?;
     if let Some(workspace) = &request.workspace {
@@ -91,22 +92,22 @@ pub(crate) fn check(
     let read = grants.read.iter().map(|path| (path, TreeAccess::Read, "--read"));
     let write = grants.write.iter().map(|path| (path, TreeAccess::Write, "--write"));
     for (path, access, flag) in read.chain(write) {
-        let mut tree = tree(path, access, flag, &protected)?;
+        let mut tree = granted_tree(path, access, flag, &protected)?;
         tree.fixed = survey.fixed(path);
         checked.cell.trees.push(tree);
     }
-    // Outer ones first, so that inner ones are not covered by them.
+    // Outer trees first, so that they do not cover inner ones.
     checked.cell.trees.sort_by(|a, b| a.target().cmp(b.target()));
     if checked.cell.trees.len() > MAX_DESCRIPTORS {
         return Err(invalid(format!(
-            "{} paths granted, {MAX_DESCRIPTORS} are the most",
+            "{} paths granted, but {MAX_DESCRIPTORS} are allowed",
             checked.cell.trees.len()
         ))
-        .with_hint("grant a directory that has them all"));
+        .with_hint("grant a directory that contains them all"));
     }
     if grants.commands.len() > MAX_GRANTED_COMMANDS {
         return Err(invalid(format!(
-            "{} commands granted, {MAX_GRANTED_COMMANDS} are the most",
+            "{} commands granted, but {MAX_GRANTED_COMMANDS} are allowed",
             grants.commands.len()
         )));
     }
@@ -116,21 +117,16 @@ pub(crate) fn check(
     Ok(checked)
 }
 
-/// Granted paths the guest is told of by name. There is room for a few.
-fn told_paths(grants: &Grants) -> Vec<String> {
+/// The granted paths that the guest can name in its error messages; there is room for a few.
+fn shown_paths(grants: &Grants) -> Vec<String> {
     let all = grants.read.iter().chain(&grants.write).map(|path| path.to_string_lossy());
-    let short = all.filter(|path| path.len() <= MAX_TOLD_PATH_BYTES);
-    short.take(MAX_TOLD_PATHS).map(Cow::into_owned).collect()
+    let short = all.filter(|path| path.len() <= MAX_SHOWN_PATH_BYTES);
+    short.take(MAX_SHOWN_PATHS).map(Cow::into_owned).collect()
 }
 
-fn asks_for_trees(request: &RunRequest) -> bool {
-    let Grants { read, write, .. } = &request.grants;
-    request.workspace.is_some() || !read.is_empty() || !write.is_empty()
-}
-
-/// The trees a request asks for, by plain paths. One that can never be granted is refused before
-/// anybody looks through it: that may be the whole machine.
-pub(crate) fn asked(request: &RunRequest) -> Result<Vec<Asked>, RunError> {
+/// The trees that a request asks for, by plain paths. A tree that can never be granted is refused here,
+/// before it is scanned: it may be the whole machine.
+pub(crate) fn requested_trees(request: &RunRequest) -> Result<Vec<RequestedTree>, RunError> {
     let grants = &request.grants;
     let workspace = request.workspace.iter();
     let workspace = workspace.map(|it| (it.path.clone(), TreeAccess::Workspace, "--workspace"));
@@ -138,27 +134,27 @@ pub(crate) fn asked(request: &RunRequest) -> Result<Vec<Asked>, RunError> {
     let write = grants.write.iter().map(|path| (path.clone(), TreeAccess::Write, "--write"));
     let all = workspace.chain(read).chain(write);
     all.map(|(path, access, flag)| {
-        Ok(Asked { path: grantable(&path, access, flag)?, access, flag })
+        Ok(RequestedTree { path: grantable(&path, access, flag)?, access, flag })
     })
     .collect()
 }
 
-/// The plain form of a path, if it is one that could be granted.
+/// The plain form of a path, if such a path can be granted.
 fn grantable(path: &Path, access: TreeAccess, flag: &str) -> Result<PathBuf, RunError> {
-    let path = plain(path).ok_or_else(|| {
-        invalid(format!("{flag} {}: not an absolute path of text without `..`", path.display()))
+    let path = plain_path(path).ok_or_else(|| {
+        invalid(format!("{flag} {}: not an absolute UTF-8 path without `..`", path.display()))
     })?;
     if matches!(access, TreeAccess::Workspace) {
         return match path == Path::new("/") {
-            true => Err(invalid(format!("{flag} /: the whole machine is no workspace"))),
+            true => Err(invalid(format!("{flag} /: the root directory cannot be a workspace"))),
             false => Ok(path),
         };
     }
-    let is_own = OWN.iter().any(|own| path == Path::new(own))
-        || CLOSED.iter().any(|closed| path.starts_with(closed));
+    let is_own = CELL_PATHS.iter().any(|own| path == Path::new(own))
+        || CELL_TREES.iter().any(|closed| path.starts_with(closed));
     if is_own {
-        let message = format!("{flag} {}: this is a place of the cell's own", path.display());
-        return Err(invalid(message).with_hint("grant something inside it, or another directory"));
+        let message = format!("{flag} {}: the cell has its own files there", path.display());
+        return Err(invalid(message).with_hint("grant a directory inside it, or another one"));
     }
     Ok(path)
 }
@@ -166,30 +162,36 @@ fn grantable(path: &Path, access: TreeAccess, flag: &str) -> Result<PathBuf, Run
 fn check_names(request: &RunRequest) -> Result<(), RunError> {
     let grants = &request.grants;
     if let Some(name) = grants.env.keys().find(|name| !is_variable(name)) {
-        return Err(invalid(format!("{name:?} is no name of an environment variable")));
+        return Err(invalid(format!("{name:?} is not a name of an environment variable")));
     }
     if let Some((name, _)) = grants.env.iter().find(|(_, value)| value.contains('\0')) {
-        return Err(invalid(format!("the value of {name} holds a NUL byte")));
+        return Err(invalid(format!("the value of the variable {name} contains a NUL byte")));
     }
     let sizes = grants.env.iter().map(|(name, value)| name.len() + value.len());
     if sizes.sum::<usize>() > 32 * 1024 {
-        return Err(invalid("more than 32 KiB of environment".to_owned())
+        return Err(invalid("the environment is larger than 32 KiB".to_owned())
             .with_hint("pass data in with --context"));
     }
     if grants.modules.len() > 256 || grants.modules.iter().any(|name| name.len() > 100) {
-        return Err(invalid("too many or too long names of modules".to_owned()));
+        return Err(invalid(
+            "more than 256 modules, or a module name longer than 100 bytes".to_owned(),
+        ));
     }
-    let is_script = matches!(request.language, Language::TypeScript | Language::JavaScript);
+    let engine = request.engine().row();
     let unfit = [
-        (!grants.commands.is_empty() && is_script, "commands", "JavaScript starts no processes"),
         (
-            !grants.modules.is_empty() && request.language != Language::Python,
+            !grants.commands.is_empty() && !engine.starts_programs,
+            "commands",
+            "JavaScript starts no processes",
+        ),
+        (
+            !grants.modules.is_empty() && !engine.imports_modules,
             "modules",
             "only Python has modules to grant",
         ),
     ];
     match unfit.into_iter().find(|(is_unfit, ..)| *is_unfit) {
-        Some((_, what, why)) => Err(invalid(format!("{what} were granted, but {why}"))),
+        Some((_, what, why)) => Err(invalid(format!("{what} cannot be granted here: {why}"))),
         None => Ok(()),
     }
 }
@@ -200,83 +202,87 @@ fn is_variable(name: &str) -> bool {
         && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
-fn tree(
+fn granted_tree(
     path: &Path,
     access: TreeAccess,
     flag: &str,
-    protected: &Protected,
+    protected: &ProtectedSet,
 ) -> Result<GrantedTree, RunError> {
     let path = grantable(path, access, flag)?;
     let handle = open(&path, OFlags::PATH, flag)?;
     let found = fs::File::from(handle).metadata();
-    let found = found.map_err(|error| unreachable(flag, &path, &error))?;
+    let found = found.map_err(|error| cannot_open(flag, &path, &error))?;
     let is_directory = found.is_dir();
     if !is_directory && !found.is_file() {
         let message = format!("{flag} {}: neither a file nor a directory", path.display());
         return Err(invalid(message));
     }
     let identity = (found.dev(), found.ino());
-    let Inner { covered, kept } = inner(&path, identity, flag, protected)?;
+    let ProtectedSubpaths { covered, kept } = protected_subpaths(&path, identity, flag, protected)?;
     if let (TreeAccess::Write, Some(first)) = (access, kept.first()) {
-        let message = format!("{flag} {}: {} in it is protected", path.display(), first.display());
-        return Err(closed(message)
-            .with_hint("grant a directory that holds nothing of the kind, or use --workspace"));
+        let message = format!(
+            "{flag} {}: it contains {}, which is protected",
+            path.display(),
+            first.display()
+        );
+        return Err(denied(message)
+            .with_hint("grant a directory without protected files, or use --workspace"));
     }
     Ok(GrantedTree { path, access, is_directory, identity, covered, fixed: Vec::new() })
 }
 
-/// What is protected of a tree, if it is not all of it.
-fn inner(
+/// The protected paths in a tree. The error says that all of the tree is protected.
+fn protected_subpaths(
     path: &Path,
     identity: (u64, u64),
     flag: &str,
-    protected: &Protected,
-) -> Result<Inner, RunError> {
+    protected: &ProtectedSet,
+) -> Result<ProtectedSubpaths, RunError> {
     match protected.relation(path, identity) {
-        Relation::Apart => Ok(Inner::default()),
+        Relation::Apart => Ok(ProtectedSubpaths::default()),
         Relation::Around(inner) => Ok(inner),
         Relation::Inside(by) => {
             let (path, by) = (path.display(), by.display());
-            let message = format!("{flag} {path}: {by} is protected, with all in it");
-            Err(closed(message)
-                .with_hint("a project's own state and configuration are not granted"))
+            let message = format!("{flag} {path}: {by} and everything in it is protected");
+            Err(denied(message).with_hint("state and configuration of a project cannot be granted"))
         }
     }
 }
 
 fn open_workspace(
     workspace: &Workspace,
-    protected: &Protected,
+    protected: &ProtectedSet,
 ) -> Result<(GrantedTree, OpenWorkspace), RunError> {
     let Workspace { path, commit, executable } = workspace;
     let flag = "--workspace";
-    if let Some(name) = executable.unlisted() {
-        let message = format!("--commit-executable {name}: not a name of the list");
+    if let Some(name) = first_unlisted(executable.names()) {
+        let message = format!("--commit-executable {name}: not in the list of names");
         let hint = "docs/files.md lists the names that commits withhold, such as .git and .envrc";
         return Err(invalid(message).with_hint(hint));
     }
     let plain = grantable(path, TreeAccess::Workspace, flag)?;
     if let (true, Some(name)) = (commit, executed_in(&plain).filter(|name| !executable.has(name))) {
-        let message = format!("{flag} {}: the host would execute what is in it", plain.display());
-        return Err(closed(message)
-            .with_hint(format!("--commit-executable {name} lets a run change it all the same")));
+        let message = format!("{flag} {}: the host would execute files in it", plain.display());
+        return Err(denied(message)
+            .with_hint(format!("to let a run change it, pass --commit-executable {name}")));
     }
     let directory = open(&plain, OFlags::RDONLY | OFlags::DIRECTORY, flag)?;
-    let found = fstat(&directory).map_err(|errno| unreachable(flag, &plain, &errno.into()))?;
+    let found = fstat(&directory).map_err(|errno| cannot_open(flag, &plain, &errno.into()))?;
     let (access, identity) = (TreeAccess::Workspace, (found.st_dev, found.st_ino));
-    let Inner { covered, kept } = inner(&plain, identity, flag, protected)?;
+    let ProtectedSubpaths { covered, kept } =
+        protected_subpaths(&plain, identity, flag, protected)?;
     let fixed = Vec::new();
     let tree = GrantedTree { path: plain, access, is_directory: true, identity, covered, fixed };
     let executable = executable.clone();
     Ok((tree, OpenWorkspace { directory, commit: *commit, executable, kept }))
 }
 
-/// Opens what is to be granted. No link leads there: a guest that could write to a directory once
-/// may have left one in it.
+/// Opens a path that is to be granted, without following links: a guest that could write to a directory
+/// before may have left a link in it.
 fn open(path: &Path, flags: OFlags, flag: &str) -> Result<OwnedFd, RunError> {
     let (flags, how) = (flags | OFlags::CLOEXEC, ResolveFlags::NO_SYMLINKS);
     let opened = match openat2(CWD, path, flags, Mode::empty(), how) {
-        // A kernel or a filter without it: the last component at least is no link.
+        // Without this system call, at least the last component is not followed.
         Err(Errno::NOSYS) => openat(CWD, path, flags | OFlags::NOFOLLOW, Mode::empty()),
         other => other,
     };
@@ -285,12 +291,12 @@ fn open(path: &Path, flags: OFlags, flag: &str) -> Result<OwnedFd, RunError> {
             let message = format!("{flag} {}: a symbolic link leads there", path.display());
             invalid(message).with_hint("grant the path it leads to: links are not followed")
         }
-        _ => unreachable(flag, path, &errno.into()),
+        _ => cannot_open(flag, path, &errno.into()),
     })
 }
 
-/// The path without `.` and doubled slashes, if it is absolute and nothing in it leads upwards.
-fn plain(path: &Path) -> Option<PathBuf> {
+/// The path without `.` and double slashes, if it is absolute UTF-8 without `..`.
+fn plain_path(path: &Path) -> Option<PathBuf> {
     let fits = |part: &Component<'_>| {
         matches!(part, Component::RootDir | Component::Normal(_) | Component::CurDir)
     };
@@ -301,22 +307,22 @@ fn plain(path: &Path) -> Option<PathBuf> {
 
 fn command(name: &str, engines: &dyn EngineSource) -> Result<PathBuf, RunError> {
     if name.is_empty() || name.len() > 100 || name.contains(['/', '\0']) || name.starts_with('.') {
-        return Err(invalid(format!("{name:?} is no name of a command"))
-            .with_hint("name it as it is typed, without its path"));
+        return Err(invalid(format!("{name:?} is not a name of a command"))
+            .with_hint("give the bare name, without a path"));
     }
     engines.command(name).ok_or_else(|| {
-        invalid(format!("the command {name} is not on this machine, or not beneath /usr"))
-            .with_hint("cells can be given the commands of /usr/bin, /usr/sbin and /usr/local/bin")
+        invalid(format!("the command {name} does not exist on this machine, or not below /usr"))
+            .with_hint("commands in /usr/bin, /usr/sbin and /usr/local/bin can be granted")
     })
 }
 
-fn unreachable(flag: &str, path: &Path, error: &io::Error) -> RunError {
+fn cannot_open(flag: &str, path: &Path, error: &io::Error) -> RunError {
     let is_denied = error.kind() == io::ErrorKind::PermissionDenied;
     let code = if is_denied { ErrorCode::PermissionFile } else { ErrorCode::RequestInvalid };
     RunError::new(code, format!("{flag} {}: {error}", path.display()))
 }
 
-fn closed(message: String) -> RunError {
+fn denied(message: String) -> RunError {
     RunError::new(ErrorCode::PermissionFile, message)
 }
 

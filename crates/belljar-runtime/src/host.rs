@@ -11,93 +11,96 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
+use belljar_contract::{
+    EngineName, ErrorCode, LimitExcess, Limits, RunError, RunRequest, RunResult,
+};
 use belljar_jail::{CellKind, ZygotePlan};
-use belljar_wire::{ErrorCode, GuestGrants, Language};
+use belljar_wire::GuestGrants;
 use tokio::{
     sync::{Semaphore, SemaphorePermit, oneshot},
     time::timeout,
 };
 
 use crate::{
-    EngineKind, EngineSource, LaunchError, Limits, Listener, RunError, RunRequest, RunResult,
-    ToolLink,
+    EngineSource, LaunchError, Listener, ToolLink, ZygoteKind,
     cell::Cell,
-    files::{AbandonOnDrop, Leftovers, Settled},
-    grants::{self, Checked, OpenWorkspace},
-    orders::{cell_limits, command, parked_limits},
+    commands::{cell_limits, parked_limits},
+    files::{AbandonOnDrop, CollectedFiles, Leftovers},
+    grants::{self, CheckedGrants, OpenWorkspace},
     pool::Pool,
     pools::Pools,
-    report::{Report, milliseconds_since},
-    run::{self, Driven, Files, Task},
-    scan::{self, Survey, Trees, WrittenTree},
+    result_builder::ResultBuilder,
+    run::{self, CellRunOutcome, CollectFiles, ReturnedValue, RunSpec},
+    scan::{self, Survey, WrittenTree, WrittenTrees},
     session::most_sessions,
     transcript::Transcript,
 };
 
-/// How a host is set up.
+/// The settings of a host.
 #[derive(Debug, Clone)]
 pub struct HostConfig {
-    /// Where engines come from.
+    /// Finds the engines of this machine.
     pub engines: Arc<dyn EngineSource>,
-    /// Languages whose engines are started right away; others are when they are first needed.
-    pub ready: Vec<Language>,
-    /// How cells are confined; anything but the full plan shows in every result.
+    /// Engines to start right away; the others start when they are first needed.
+    pub ready: Vec<EngineName>,
+    /// How cells are confined. Every result shows a plan that is not the full one.
     pub plan: ZygotePlan,
-    /// Parked cells of each engine; 0 makes every run use a fresh one.
+    /// Parked cells of each kind of zygote; with 0 every run gets a fresh cell.
     pub pool_size: usize,
     /// The most a run may ask for.
     pub maximum: Limits,
-    /// Paths that no grant and no workspace gives a guest any access to, whether or not anything is
-    /// there: the operator's own state and configuration.
+    /// Paths that no grant and no workspace makes accessible, whether or not they exist: the operator's own
+    /// state and configuration.
     pub protected: Vec<PathBuf>,
-    /// Names that no commit brings to any directory, and that no granted tree shows: what is found
-    /// under them would be obeyed.
+    /// Names that no commit creates in any directory and that no granted tree shows, because the host would
+    /// obey files with these names.
     pub reserved_names: Vec<OsString>,
 }
 
-/// Runs guest code in cells. Cheap to clone; all clones share one pool.
+/// Runs guest code in cells. Cheap to clone; all clones share the same pools.
 #[derive(Debug, Clone)]
 pub struct Host {
     pools: Arc<Pools>,
     cells: Arc<Semaphore>,
-    settling: Arc<Semaphore>,
+    collecting: Arc<Semaphore>,
     uploads: Arc<Semaphore>,
     sessions: Arc<Semaphore>,
     maximum: Limits,
     protected: Arc<[PathBuf]>,
     reserved_names: Arc<[OsString]>,
-    looking: Arc<Semaphore>,
+    /// Walks through written trees that run in the background.
+    withholding: Arc<Semaphore>,
 }
 
-/// A run that somebody knows by name before it starts.
-#[derive(Debug)]
-pub struct Bridged {
-    /// Its name.
-    pub id: String,
-    /// Its end of the bridge for tool calls; without one it has no tools.
+/// What a run gets beside its request.
+#[derive(Debug, Default)]
+pub struct RunOptions {
+    /// The id of the run, if the caller needs to know it before the run starts; otherwise it gets a new one.
+    pub id: Option<String>,
+    /// The run's end of the bridge; without one the run has no tools.
     pub tools: Option<ToolLink>,
-    /// Who hears what it prints, as it does.
+    /// Receives output as the run prints it.
     pub listener: Option<Arc<dyn Listener>>,
 }
 
-/// A run that takes longer than this does not keep its place in the pool empty.
+/// A run that takes longer than this does not leave its place in the pool empty.
 const REFILL_DELAY: Duration = Duration::from_millis(5);
-/// Cells in use at once; further runs wait. Each has three descriptors here and two processes.
+/// Cells in use at once; further runs wait. Each has three descriptors in the host and two processes.
 const MAX_CELLS: usize = 256;
 
-/// Files on their way into sessions at the same time.
+/// Uploads into sessions at the same time.
 const MAX_UPLOADS: usize = 8;
 
-/// Runs whose files are looked at at the same time.
-const MAX_SETTLING: usize = 8;
+/// Runs whose files are collected at the same time.
+const MAX_COLLECTING: usize = 8;
 
-/// Looks through written trees that nobody waits for but the host's end.
-const MAX_LOOKING: u32 = 4096;
+/// Background walks through written trees. The host waits for them when it shuts down.
+const MAX_WITHHOLDING: u32 = 4096;
 
-/// A run that was let in, and the cell it got.
-struct Admitted<'a> {
+/// A run that was admitted, and its cell.
+struct AdmittedRun<'a> {
     cell: Cell,
-    /// Its place among the cells in use.
+    /// Counts it among the cells in use.
     permit: SemaphorePermit<'a>,
     pool: Arc<Pool>,
     guest: GuestGrants,
@@ -106,126 +109,123 @@ struct Admitted<'a> {
 }
 
 impl Host {
-    /// Starts zygotes, waits until they are confined, and fills their pools.
+    /// Starts the zygotes of the ready engines, waits until they are confined, and fills their pools.
     pub async fn start(config: HostConfig) -> Result<Self, LaunchError> {
         let HostConfig { engines, ready, plan, pool_size, maximum, protected, reserved_names } =
             config;
         let pools = Pools::new(engines, plan, pool_size, parked_limits(&maximum));
-        for language in ready {
-            pools.of(pools.engines().choose(language, "")).await?.refill().await;
+        for engine in ready {
+            pools.get(pools.engines().zygote_for(engine, "")).await?.refill().await;
         }
-        let cells = Arc::new(Semaphore::new(MAX_CELLS));
-        let settling = Arc::new(Semaphore::new(MAX_SETTLING));
-        let uploads = Arc::new(Semaphore::new(MAX_UPLOADS));
-        let sessions = Arc::new(Semaphore::new(most_sessions()));
-        let (pools, protected) = (Arc::new(pools), protected.into());
-        let reserved_names = reserved_names.into();
-        let looking = Arc::new(Semaphore::new(MAX_LOOKING as usize));
+        let places = |count| Arc::new(Semaphore::new(count));
         Ok(Self {
-            pools,
-            cells,
-            settling,
-            uploads,
-            sessions,
+            pools: Arc::new(pools),
+            cells: places(MAX_CELLS),
+            collecting: places(MAX_COLLECTING),
+            uploads: places(MAX_UPLOADS),
+            sessions: places(most_sessions()),
             maximum,
-            protected,
-            reserved_names,
-            looking,
+            protected: protected.into(),
+            reserved_names: reserved_names.into(),
+            withholding: places(MAX_WITHHOLDING as usize),
         })
     }
 
-    /// Runs guest code to its end. Whatever goes wrong is in the result.
+    /// Runs guest code to its end. Every failure is in the result.
     ///
     /// Dropping the future ends the run and its cell.
     pub async fn run(&self, request: RunRequest) -> RunResult {
-        self.run_until(request, std::future::pending()).await
+        self.run_with(request, RunOptions::default(), std::future::pending()).await
     }
 
-    /// The same, until `abort` completes: then the run ends as aborted, with what it printed.
-    pub async fn run_until(
+    /// Runs guest code with an id, a bridge and a listener. When `abort` completes, the run ends as aborted,
+    /// with the output it has printed.
+    pub async fn run_with(
         &self,
         request: RunRequest,
+        options: RunOptions,
         abort: impl Future<Output = ()>,
     ) -> RunResult {
-        self.run_bridged(request, None, abort).await
-    }
-
-    /// The same, with a bridge for its tool calls.
-    pub async fn run_bridged(
-        &self,
-        request: RunRequest,
-        bridged: Option<Bridged>,
-        abort: impl Future<Output = ()>,
-    ) -> RunResult {
-        let (admitted, began) = (Instant::now(), SystemTime::now());
+        let admitted = (Instant::now(), SystemTime::now());
         let mut abort = pin!(abort);
-        let engine = self.pools.engines().choose(request.language, &request.code);
-        let (id, tools, listener) =
-            bridged.map_or((None, None, None), |with| (Some(with.id), with.tools, with.listener));
-        let mut report = Report::new(engine, id);
-        let mut transcript = Transcript::new(&request.limits, listener);
-        let prepared = tokio::select! {
-            biased;
-            () = &mut abort => Err(run::aborted()),
-            prepared = self.prepare(&request, engine) => prepared,
-        };
-        let mut outcome = match prepared {
+        let zygote = self.zygote_for(request.engine(), &request.code);
+        let RunOptions { id, tools, listener } = options;
+        let transcript = Transcript::new(&request.limits, listener);
+        let mut result = ResultBuilder::new(zygote.engine, id, transcript);
+        let run = run::unless_aborted(abort.as_mut(), self.prepare(&request, zygote)).await;
+        let outcome = match run {
             Err(refusal) => Err(refusal),
-            Ok(Admitted { mut cell, permit, pool, guest, workspace, written }) => {
-                report.metrics.startup_ms = milliseconds_since(admitted);
-                report.confined(&pool);
-                let running = refill_once_dropped(pool);
-                // Also when nobody waits for the end of this.
-                let writing = self.trees(written).written_by(cell.body.keeper());
-                let limits = request.limits;
-                let files = if workspace.is_some() { Files::Wanted } else { Files::WantedIfNamed };
-                let durable = tools.as_ref().and_then(|tools| tools.durable.clone());
-                let command = command(request, guest, durable, false);
-                let started = Instant::now();
-                let task = Task { command: &command, limits: &limits, files, tools };
-                let driven = run::drive(&mut cell, task, &mut transcript, abort.as_mut()).await;
-                report.measured(started, &driven);
-                let Driven { outcome, work, said, .. } = driven;
-                if let Some(work) = work {
-                    let abandoned = AbandonOnDrop::default();
-                    let (success, is_abandoned) = (outcome.is_ok(), abandoned.0.clone());
-                    let left = work.and_then(|work| Ok((work, cell.body.keeper()?)));
-                    let left = left.map(|(work, keeper)| Leftovers {
-                        work,
-                        keeper: Some(keeper),
-                        named: said.named,
-                        workspace,
-                        reserved_names: self.reserved_names.clone(),
-                        began,
-                        success,
-                        limits,
-                        is_abandoned,
-                    });
-                    report.settled = self.settle(left, &abandoned, abort).await;
-                }
-                if let Some(writing) = writing {
-                    report.taken_back = writing.take_back().await;
-                }
-                drop((cell, permit, running));
-                outcome
+            Ok(run) => {
+                result.starts(admitted.0, &run.pool);
+                self.run_admitted(run, request, admitted.1, tools, &mut result, abort).await
             }
         };
-        if let Some(error) = report.settled.error.take().filter(|_| outcome.is_ok()) {
-            outcome = Err(error);
-        }
-        report.into_result(outcome, transcript)
+        result.finish(outcome)
     }
 
-    /// Ends every cell and every zygote, and waits until they are gone.
+    /// Runs the code in its cell, then collects its files and withholds in its trees.
+    async fn run_admitted(
+        &self,
+        run: AdmittedRun<'_>,
+        request: RunRequest,
+        began: SystemTime,
+        tools: Option<ToolLink>,
+        result: &mut ResultBuilder,
+        mut abort: Pin<&mut impl Future<Output = ()>>,
+    ) -> Result<ReturnedValue, RunError> {
+        let AdmittedRun { mut cell, permit, pool, guest, workspace, written } = run;
+        let refill = refill_once_dropped(pool);
+        // A guard, because the caller may drop this future.
+        let guard = self.written_trees(written).guard(cell.body.keeper());
+        let limits = request.limits;
+        let collect =
+            if workspace.is_some() { CollectFiles::Always } else { CollectFiles::IfNamed };
+        let spec = RunSpec::new(request, guest, tools, collect, CellKind::Single);
+        let started = Instant::now();
+        let run = run::drive(&mut cell, spec, &mut result.transcript, abort.as_mut()).await;
+        result.ended(started, &run);
+        let CellRunOutcome { outcome, work, reports, .. } = run;
+        if let Some(work) = work {
+            let abandoned = AbandonOnDrop::default();
+            let left = work.and_then(|work| Ok((work, cell.body.keeper()?)));
+            let left = left.map(|(work, keeper)| Leftovers {
+                work,
+                keeper: Some(keeper),
+                named: reports.artifacts,
+                workspace,
+                reserved_names: self.reserved_names.clone(),
+                began,
+                success: outcome.is_ok(),
+                limits,
+                is_abandoned: abandoned.0.clone(),
+            });
+            result.files = self.collect_files(left, &abandoned, abort).await;
+        }
+        if let Some(guard) = guard {
+            result.withheld = guard.withhold().await;
+        }
+        drop((cell, permit, refill));
+        outcome
+    }
+
+    /// Ends all cells and zygotes, and waits until they are gone.
     pub async fn shutdown(self) {
         self.pools.shutdown().await;
-        // What was written is looked through to the end.
-        let _ = self.looking.acquire_many(MAX_LOOKING).await;
+        // Waits for all background walks.
+        let _ = self.withholding.acquire_many(MAX_WITHHOLDING).await;
     }
 
-    /// Checks a request's limits and sizes.
+    /// Checks the engine, the limits and the sizes of a request.
     pub(crate) fn admit(&self, request: &RunRequest, limits: &Limits) -> Result<(), RunError> {
-        if let Some((name, asked, allowed)) = limits.exceeds(&self.maximum) {
+        let (engine, language) = (request.engine(), request.language);
+        if !engine.runs(language) {
+            let message = format!("the engine {engine} does not run {language}");
+            let default = EngineName::default_for(language);
+            return Err(RunError::new(ErrorCode::RequestInvalid, message)
+                .with_hint(format!("leave `engine` out, or set it to {default}")));
+        }
+        if let Some(LimitExcess { limit, asked, allowed }) = limits.excess(&self.maximum) {
+            let name = limit.key();
             return Err(RunError::new(
                 ErrorCode::LimitMaximum,
                 format!("{name} of {asked} is not within the operator's maximum of {allowed}"),
@@ -234,139 +234,147 @@ impl Host {
         }
         if limits.open_files < Limits::FEWEST_OPEN_FILES {
             let (asked, least) = (limits.open_files, Limits::FEWEST_OPEN_FILES);
-            let message = format!("open_files of {asked} is too few: a cell needs {least}");
+            let message = format!("open_files of {asked} is too low: a cell needs {least}");
             return Err(RunError::new(ErrorCode::RequestInvalid, message));
         }
         if request.code.len() as u64 > limits.code_bytes {
             return Err(RunError::new(
                 ErrorCode::LimitCode,
-                format!("{} bytes of code, {} allowed", request.code.len(), limits.code_bytes),
+                format!(
+                    "{} bytes of code, but {} are allowed",
+                    request.code.len(),
+                    limits.code_bytes
+                ),
             )
-            .with_hint("pass data in with --context instead of writing it into the code"));
+            .with_hint("pass data with --context instead of writing it into the code"));
         }
         let context_bytes = request.context.as_ref().map_or(0, |context| context.get().len());
         if context_bytes as u64 > limits.context_bytes {
             return Err(RunError::new(
                 ErrorCode::LimitContext,
-                format!("{context_bytes} bytes of context, {} allowed", limits.context_bytes),
+                format!(
+                    "{context_bytes} bytes of context, but {} are allowed",
+                    limits.context_bytes
+                ),
             ));
         }
         Ok(())
     }
 
-    /// Looks at what a run left in `/work`. An abort comes too late for a commit that has begun.
-    async fn settle(
+    /// Collects what a run left in `/work`. An abort does not stop a commit that has begun.
+    async fn collect_files(
         &self,
         left: io::Result<Leftovers>,
         abandoned: &AbandonOnDrop,
         abort: Pin<&mut impl Future<Output = ()>>,
-    ) -> Settled {
+    ) -> CollectedFiles {
         let left = match left {
             Ok(left) => left,
-            Err(error) => return Settled::failed(&error),
+            Err(error) => return CollectedFiles::failed(&error),
         };
-        // What comes back is held in memory: of few runs at a time.
-        let _turn = self.settling.acquire().await;
-        let mut settling = tokio::task::spawn_blocking(|| left.settle());
-        let settled = tokio::select! {
-            settled = &mut settling => settled,
+        // Artifacts are held in memory, so few runs do this at a time.
+        let _place = self.collecting.acquire().await;
+        let mut collecting = tokio::task::spawn_blocking(|| left.collect_and_commit());
+        let files = tokio::select! {
+            files = &mut collecting => files,
             () = abort => {
                 abandoned.0.store(true, Ordering::SeqCst);
-                settling.await
+                collecting.await
             }
         };
-        settled.unwrap_or_else(|error| Settled::failed(&error))
+        files.unwrap_or_else(|error| CollectedFiles::failed(&error))
     }
 
-    /// Looks at what a run left in the `/work` of a session, which goes on.
-    pub(crate) async fn settle_live(&self, left: io::Result<Leftovers>) -> Settled {
+    /// Collects what a run left in the `/work` of a session, which goes on.
+    pub(crate) async fn collect_live_files(&self, left: io::Result<Leftovers>) -> CollectedFiles {
         let never = pin!(std::future::pending());
-        self.settle(left, &AbandonOnDrop::default(), never).await
+        self.collect_files(left, &AbandonOnDrop::default(), never).await
     }
 
-    /// Names that no commit brings to any directory.
+    /// Names that no commit creates in any directory.
     pub(crate) fn reserved_names(&self) -> Arc<[OsString]> {
         self.reserved_names.clone()
     }
 
-    /// The places of files on their way into sessions.
+    /// Limits the uploads into sessions at the same time.
     pub(crate) fn uploads(&self) -> &Semaphore {
         &self.uploads
     }
 
-    /// The places of sessions.
+    /// Limits the sessions at the same time.
     pub(crate) fn sessions(&self) -> &Arc<Semaphore> {
         &self.sessions
     }
 
-    /// Where the cells of a session come from, and what it is granted.
+    /// Admits a session: the pool of its cell, its grants, and the trees it may write to.
     pub(crate) async fn admit_session(
         &self,
         request: &RunRequest,
-        engine: EngineKind,
-    ) -> Result<(Arc<Pool>, Checked, Vec<WrittenTree>), RunError> {
+        zygote: ZygoteKind,
+    ) -> Result<(Arc<Pool>, CheckedGrants, Vec<WrittenTree>), RunError> {
         self.admit(request, &request.limits)?;
         let survey = self.survey(request).await?;
         let checked = grants::check(request, self.pools.engines(), &self.protected, &survey)?;
-        let pool = self.pools.of(engine).await.map_err(|error| no_cell(&error))?;
+        let pool = self.pools.get(zygote).await.map_err(|error| launch_failure(&error))?;
         Ok((pool, checked, survey.written))
     }
 
-    /// The engine for a piece of code.
-    pub(crate) fn engine_for(&self, language: Language, code: &str) -> EngineKind {
-        self.pools.engines().choose(language, code)
+    /// Chooses the zygote for this code of an engine.
+    pub(crate) fn zygote_for(&self, engine: EngineName, code: &str) -> ZygoteKind {
+        self.pools.engines().zygote_for(engine, code)
     }
 
-    /// Admits the request and gets it a cell of its own.
+    /// Admits a request and gets it a cell of its own.
     async fn prepare(
         &self,
         request: &RunRequest,
-        engine: EngineKind,
-    ) -> Result<Admitted<'_>, RunError> {
+        zygote: ZygoteKind,
+    ) -> Result<AdmittedRun<'_>, RunError> {
         self.admit(request, &request.limits)?;
         let survey = self.survey(request).await?;
-        let Checked { cell: grants, guest, workspace } =
+        let CheckedGrants { cell: grants, guest, workspace } =
             grants::check(request, self.pools.engines(), &self.protected, &survey)?;
         let permit = self.cells.acquire().await;
         let permit = permit.map_err(|_| run::aborted())?;
-        let pool = self.pools.of(engine).await.map_err(|error| no_cell(&error))?;
+        let pool = self.pools.get(zygote).await.map_err(|error| launch_failure(&error))?;
         let limits = cell_limits(&request.limits);
         let cell = if grants.is_empty() {
-            pool.take().await.map_err(|error| no_cell(&error))?
+            pool.take().await.map_err(|error| launch_failure(&error))?
         } else {
             pool.make_granted(CellKind::Single, grants, limits).await?
         };
         let failed = |what: &str, error: io::Error| {
-            RunError::new(ErrorCode::SandboxFailed, format!("could not size {what}: {error}"))
+            RunError::new(ErrorCode::SandboxFailed, format!("could not resize {what}: {error}"))
         };
         let resized = cell.body.resize_scratch(limits.disk_bytes, limits.inodes).await;
         resized.map_err(|error| failed("/work and /tmp", error))?;
         cell.body.limit_cgroup(&limits).map_err(|error| failed("the control group", error))?;
-        Ok(Admitted { cell, permit, pool, guest, workspace, written: survey.written })
+        Ok(AdmittedRun { cell, permit, pool, guest, workspace, written: survey.written })
     }
 
-    /// Looks through the trees that a request asks for.
+    /// Scans the trees that a request asks for.
     async fn survey(&self, request: &RunRequest) -> Result<Survey, RunError> {
-        let asked = grants::asked(request)?;
-        if asked.is_empty() {
+        let trees = grants::requested_trees(request)?;
+        if trees.is_empty() {
             return Ok(Survey::default());
         }
         let reserved = self.reserved_names.clone();
-        let surveyed = tokio::task::spawn_blocking(move || scan::survey(&asked, &reserved)).await;
+        let surveyed = tokio::task::spawn_blocking(move || scan::survey(&trees, &reserved)).await;
         surveyed.unwrap_or_else(|error| {
-            Err(RunError::new(ErrorCode::SandboxFailed, format!("could not look around: {error}")))
+            let message = format!("could not scan the granted trees: {error}");
+            Err(RunError::new(ErrorCode::SandboxFailed, message))
         })
     }
 
-    /// Trees that are written to, to be looked through by this host.
-    pub(crate) fn trees(&self, written: Vec<WrittenTree>) -> Trees {
-        let (reserved, looking) = (self.reserved_names.clone(), self.looking.clone());
-        Trees { list: written.into(), reserved, looking }
+    /// The trees that a cell of this host may write to.
+    pub(crate) fn written_trees(&self, written: Vec<WrittenTree>) -> WrittenTrees {
+        let (reserved, background) = (self.reserved_names.clone(), self.withholding.clone());
+        WrittenTrees { list: written.into(), reserved, background }
     }
 }
 
-/// Parks a cell for the one that is used: when what this returns is dropped, at the end of a
-/// short run, so that refilling does not compete with it; soon, during a long one.
+/// Refills the pool for a cell that was taken. A short run refills when it ends and drops the sender, so that
+/// refilling does not compete with it; a long run refills after a short delay.
 fn refill_once_dropped(pool: Arc<Pool>) -> oneshot::Sender<Infallible> {
     let (running, ended) = oneshot::channel();
     tokio::spawn(async move {
@@ -376,18 +384,18 @@ fn refill_once_dropped(pool: Arc<Pool>) -> oneshot::Sender<Infallible> {
     running
 }
 
-/// Why there is no cell, for the operator and for the caller.
-pub(crate) fn no_cell(error: &LaunchError) -> RunError {
-    tracing::error!(error = error as &dyn std::error::Error, "no cell");
+/// Logs why there is no cell, and turns it into the error for the caller.
+pub(crate) fn launch_failure(error: &LaunchError) -> RunError {
+    tracing::error!(error = error as &dyn std::error::Error, "could not start a cell");
     let refused = RunError::new(error.code(), error.to_string());
     if matches!(error, LaunchError::NoEngine(_)) {
         return refused;
     }
     if matches!(error, LaunchError::NoRoom { .. }) {
         return refused.with_hint(
-            "nothing was run; try again when other runs have ended, or allow this user more processes \
+            "no code ran; try again when other runs have ended, or allow this user more processes \
              (ulimit -u, pids.max) or open files (ulimit -n)",
         );
     }
-    refused.with_hint("nothing was run; `belljar doctor` says what this machine lacks")
+    refused.with_hint("no code ran; `belljar doctor` says what this machine lacks")
 }

@@ -1,60 +1,61 @@
-//! Why no cell could be handed over.
+//! The error of starting a zygote or a cell.
 
 use std::io;
 
-use belljar_wire::ErrorCode;
+use belljar_contract::ErrorCode;
 use rustix::io::Errno;
 use thiserror::Error;
 
-/// Why no cell could be handed over. Whatever the variant, no guest code ran.
+/// Why there is no cell. Whatever the variant, no guest code ran.
 #[derive(Debug, Error)]
 pub enum LaunchError {
     /// The zygote's program could not be started.
     #[error("could not start the zygote program: {0}")]
     Spawn(#[source] io::Error),
-    /// The machine has no room for another cell at the moment: processes, descriptors or memory.
+    /// The machine has no room for another cell now: no processes, descriptors or memory.
     #[error("there is no room for another cell now: {message}")]
     NoRoom {
-        /// What the operating system said.
+        /// The error of the operating system.
         message: String,
     },
-    /// A layer could not be put in force.
+    /// The machine refused a layer of confinement.
     #[error("could not put {mechanism} in force: {message}")]
     Refused {
         /// The mechanism that failed.
         mechanism: String,
-        /// What the operating system said.
+        /// The error of the operating system.
         message: String,
     },
-    /// The engine is not on this machine.
+    /// The engine is not on this machine. The text is that of [`EngineSource::find`].
+    ///
+    /// [`EngineSource::find`]: crate::EngineSource::find
     #[error("{0}")]
     NoEngine(String),
-    /// The engine could not be warmed.
-    #[error("the engine could not be warmed: {message}")]
+    /// The engine could not start or load its library.
+    #[error("could not warm the engine: {message}")]
     NotWarm {
-        /// Why.
+        /// The error of the engine.
         message: String,
     },
     /// The zygote or cell went away before it was ready.
     #[error("the zygote went away before its handshake")]
     NoHandshake,
-    /// It took too long.
+    /// The zygote or cell was not ready in time.
     #[error("no confined cell within {seconds} s")]
     TooSlow {
-        /// How long was waited.
+        /// How long the host waited.
         seconds: u64,
     },
-    /// Something came over the control socket that is not the protocol.
+    /// The zygote sent something that is not the protocol.
     #[error("the zygote broke the protocol")]
     Protocol,
 }
 
-/// What the operating system says when something is used up that others may give back: no process, no
-/// memory, no descriptor in the system or in the process.
+/// Errors of the operating system that may pass: it has no process, no memory, or no descriptor left.
 const USED_UP: [Errno; 4] = [Errno::AGAIN, Errno::NOMEM, Errno::NFILE, Errno::MFILE];
 
 impl LaunchError {
-    /// A process could not be started, or a descriptor not be had.
+    /// The error for a process that did not start, or a descriptor that could not be opened.
     pub(crate) fn spawn(error: io::Error) -> Self {
         match Errno::from_io_error(&error) {
             Some(errno) if USED_UP.contains(&errno) => Self::NoRoom { message: error.to_string() },
@@ -62,17 +63,17 @@ impl LaunchError {
         }
     }
 
-    /// A layer could not be put in force. What the operating system said came from another process, as
-    /// text.
+    /// The error for a layer that another process could not enforce. That process reports the error of the
+    /// operating system as text.
     pub(crate) fn refused(mechanism: String, message: String) -> Self {
-        let said = |errno: &Errno| message.contains(&io::Error::from(*errno).to_string());
-        match USED_UP.iter().any(said) {
+        let names = |errno: &Errno| message.contains(&io::Error::from(*errno).to_string());
+        match USED_UP.iter().any(names) {
             true => Self::NoRoom { message },
             false => Self::Refused { mechanism, message },
         }
     }
 
-    /// Stable code for callers.
+    /// The stable code that callers see.
     pub fn code(&self) -> ErrorCode {
         match self {
             Self::Refused { .. } | Self::NoEngine(_) => ErrorCode::SandboxUnsupported,

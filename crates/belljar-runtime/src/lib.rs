@@ -1,30 +1,29 @@
 //! The host side of a run: admission, pool, deadlines, output caps, result.
 //!
-//! Nothing a cell says is trusted: frames are capped and decoded strictly, output is cut by the
-//! reader, metrics are measured from outside, and a malformed frame ends the cell.
+//! The host trusts nothing that a cell sends: it caps frames and decodes them strictly, cuts output, measures
+//! usage from outside, and ends the cell at a malformed frame.
 
 mod cell;
 mod clock;
+mod commands;
 mod connection;
 mod engine;
 mod examine;
 mod exchange;
 mod files;
 mod grants;
+mod guest_state;
 mod host;
+mod ids;
 mod launch_error;
-mod limits;
-mod orders;
+mod machine;
 mod pool;
 mod pools;
 mod protect;
-mod report;
-mod request;
-mod result;
+mod result_builder;
 mod run;
 mod scan;
 mod session;
-mod state;
 mod stream;
 mod tools;
 mod transcript;
@@ -32,20 +31,20 @@ mod value;
 mod zygote;
 
 pub use belljar_jail::{Mechanism, View, ZygotePlan};
-pub use engine::{EngineKind, EngineLaunch, EngineSource};
+pub use engine::{EngineLaunch, EngineSource, Preload, ZygoteKind};
 pub use examine::{Finding, FindingState, examine};
-pub use host::{Bridged, Host, HostConfig};
+pub use host::{Host, HostConfig, RunOptions};
+pub use ids::run_id;
 pub use launch_error::LaunchError;
-pub use limits::Limits;
-pub use request::{CommitExecutable, Grants, Language, RunRequest, Workspace};
-pub use result::{
-    Artifact, Change, ErrorCode, ErrorKind, Isolation, Metrics, RunError, RunResult, Status,
-    ToolReport, Truncated, run_id, unrun,
-};
+pub use machine::maximum_limits_here;
 pub use session::{
-    CheckpointInfo, Checkpointed, Ending, FileError, MAX_CHECKPOINTS, MAX_SESSIONS, Session,
-    SessionFile, SessionFileKind, SessionInfo, SessionPhase, SessionRequest, most_sessions,
+    CellSession, CheckpointSnapshot, FileError, MAX_CHECKPOINTS, MAX_SESSIONS, NewCheckpoint,
+    SessionEnding, SessionFile, SessionFileKind, SessionPhase, SessionSnapshot, SessionSpec,
+    most_sessions,
 };
-pub use tools::{Ask, BridgeLink, Durable, Input, Stop, ToolCall, ToolFault, ToolLink, ToolReply};
-pub use transcript::{Listener, Stream};
+pub use tools::{
+    BridgeLink, Durable, GuestAsk, GuestInput, InputSender, StopReason, ToolCall, ToolFault,
+    ToolLink, ToolReply,
+};
+pub use transcript::Listener;
 pub use zygote::ZygoteProgram;

@@ -1,8 +1,8 @@
 //! Parked cells: confined, single-use, waiting for code.
 //!
-//! A request takes a parked cell and the pool is refilled after it, off the request path. If there is
-//! none it orders one and takes the first that is made; a zygote that is dead or stuck is replaced, and
-//! its parked cells with it.
+//! A request takes a parked cell, and the pool refills itself later, off the request path. If no cell is
+//! parked, the request orders one and takes the first that is ready. A zygote that is dead or stuck is
+//! replaced, and its parked cells with it.
 
 use std::{
     collections::VecDeque,
@@ -12,18 +12,18 @@ use std::{
     },
 };
 
+use belljar_contract::{ErrorCode, MemoryBound, RunError};
 use belljar_jail::{CellGrants, CellKind, CellLimits, ZygotePlan, cgroup::Delegation};
-use belljar_wire::ErrorCode;
 use tokio::sync::Notify;
 
 use crate::{
-    LaunchError, RunError,
+    LaunchError,
     cell::Cell,
-    host::no_cell,
-    zygote::{DetachError, Granted, Zygote, ZygoteProgram, detach_trees},
+    host::launch_failure,
+    zygote::{DetachError, DetachedGrants, Zygote, ZygoteProgram, detach_trees},
 };
 
-/// Where cells come from.
+/// The parked cells of one kind of zygote, and that zygote.
 #[derive(Debug)]
 pub(crate) struct Pool {
     program: ZygoteProgram,
@@ -32,18 +32,19 @@ pub(crate) struct Pool {
     limits: CellLimits,
     cgroups: Option<Delegation>,
     next_cell: AtomicU64,
-    /// Held while a zygote is being replaced, so that only one request does it.
+    /// Locked while a zygote is being replaced, so that only one request replaces it.
     zygote: tokio::sync::Mutex<Arc<Zygote>>,
-    parked: Mutex<Parked>,
-    /// Told of each cell that is parked.
+    parked: Mutex<ParkedCells>,
+    /// Notified of each cell that is parked.
     is_parked: Notify,
-    /// Set by [`shutdown`](Self::shutdown): a refill that was under way starts no other zygote.
+    /// Set by [`shutdown`](Self::shutdown), so that a refill under way starts no other zygote.
     is_closed: AtomicBool,
 }
 
 #[derive(Debug, Default)]
-struct Parked {
+struct ParkedCells {
     cells: VecDeque<Cell>,
+    /// Cells that are being made, to be parked.
     under_way: usize,
 }
 
@@ -76,8 +77,8 @@ impl Pool {
         })
     }
 
-    /// A confined cell: a parked one if there is one, else whichever is made first, this one's own or
-    /// one that was on its way to be parked.
+    /// A confined cell: a parked one if there is one, otherwise the first to be ready of the one ordered here
+    /// and those about to be parked.
     pub(crate) async fn take(self: &Arc<Self>) -> Result<Cell, LaunchError> {
         if let Some(cell) = self.pop_alive() {
             return Ok(cell);
@@ -108,7 +109,7 @@ impl Pool {
         }
     }
 
-    /// Parks cells until the pool is full.
+    /// Makes and parks cells until the pool is full.
     pub(crate) async fn refill(&self) {
         while self.begin_parking() {
             if !self.park(self.make().await) {
@@ -117,13 +118,13 @@ impl Pool {
         }
     }
 
-    /// Parks a cell that was under way; whether there is one.
+    /// Parks a cell that was under way; returns whether it was made.
     fn park(&self, made: Result<Cell, LaunchError>) -> bool {
         let mut parked = self.parked();
         parked.under_way -= 1;
         match made {
             Ok(cell) => {
-                // More may have been under way than were wanted.
+                // More cells may have been under way than the pool holds.
                 if parked.cells.len() < self.size {
                     parked.cells.push_back(cell);
                     self.is_parked.notify_one();
@@ -147,29 +148,29 @@ impl Pool {
         }
     }
 
-    /// The plan every cell is made by.
+    /// The confinement that every cell of this pool gets.
     pub(crate) fn plan(&self) -> &ZygotePlan {
         &self.plan
     }
 
-    /// What bounds a cell's memory: `cgroup` or `rlimit`.
-    pub(crate) fn memory_bound(&self) -> &'static str {
-        if self.cgroups.is_some() { "cgroup" } else { "rlimit" }
+    /// The mechanism that bounds a cell's memory.
+    pub(crate) fn memory_bound(&self) -> MemoryBound {
+        if self.cgroups.is_some() { MemoryBound::Cgroup } else { MemoryBound::Rlimit }
     }
 
-    /// A fresh cell that is granted something, or that is a session's.
+    /// A fresh cell with grants, or for a session.
     pub(crate) async fn make_granted(
         &self,
         kind: CellKind,
         grants: CellGrants,
         limits: CellLimits,
     ) -> Result<Cell, RunError> {
-        let zygote = self.live_zygote().await.map_err(|error| no_cell(&error))?;
+        let zygote = self.live_zygote().await.map_err(|error| launch_failure(&error))?;
         let made = self.make_granted_in(&zygote, kind, grants.clone(), limits).await;
         match made {
-            // No code has begun: what the zygote could not do, another may.
+            // No code has run yet, so another zygote may try.
             Err(_) if !zygote.is_alive() => {
-                let zygote = self.live_zygote().await.map_err(|error| no_cell(&error))?;
+                let zygote = self.live_zygote().await.map_err(|error| launch_failure(&error))?;
                 self.make_granted_in(&zygote, kind, grants, limits).await
             }
             made => made,
@@ -189,21 +190,22 @@ impl Pool {
             let detached = detach_trees(&self.program, grants.trees.clone(), zygote.ids()).await;
             detached.map_err(|error| not_granted(&error))?
         };
-        let granted = Granted { grants, trees };
+        let granted = DetachedGrants { grants, trees };
         let limits = match kind {
             CellKind::Single => CellLimits { memory_bytes: self.limits.memory_bytes, ..limits },
-            // Nobody lowers them any more.
+            // No run of a session lowers them.
             CellKind::Session => limits,
         };
         let cell = self.make_in(zygote, kind, limits, granted).await;
-        cell.map_err(|error| no_cell(&error))
+        cell.map_err(|error| launch_failure(&error))
     }
 
     async fn make(&self) -> Result<Cell, LaunchError> {
         let zygote = self.live_zygote().await?;
-        let make = |zygote| self.make_in(zygote, CellKind::Single, self.limits, Granted::default());
+        let make =
+            |zygote| self.make_in(zygote, CellKind::Single, self.limits, DetachedGrants::default());
         match make(&zygote).await {
-            // No code has begun: what the zygote could not do, another may.
+            // No code has run yet, so another zygote may try.
             Err(_) if !zygote.is_alive() => make(&self.live_zygote().await?).await,
             made => made,
         }
@@ -214,12 +216,12 @@ impl Pool {
         zygote: &Arc<Zygote>,
         kind: CellKind,
         limits: CellLimits,
-        granted: Granted,
+        granted: DetachedGrants,
     ) -> Result<Cell, LaunchError> {
         let mut cell = zygote.make_cell(kind, limits, granted).await?;
         if let Some(cgroups) = &self.cgroups {
             let number = self.next_cell.fetch_add(1, Ordering::Relaxed);
-            cell.body.hold_in(cgroups, number)?;
+            cell.body.join_cgroup(cgroups, number)?;
         }
         Ok(cell)
     }
@@ -230,7 +232,7 @@ impl Pool {
             return Err(LaunchError::NoHandshake);
         }
         if !zygote.is_alive() {
-            tracing::warn!("the zygote died or does not answer, starting another");
+            tracing::warn!("the zygote died or does not answer; starting another");
             *zygote = Arc::new(Zygote::start(&self.program, &self.plan).await?);
         }
         Ok(zygote.clone())
@@ -247,22 +249,21 @@ impl Pool {
         wanted
     }
 
-    /// The oldest, which has had time to rehearse. When most are away, the newest: where cells are
-    /// wanted that fast, one that is used at once is spared the rehearsal, and the older ones are
-    /// ready for calmer times.
+    /// Takes the oldest cell, which has had time to rehearse. When most cells are taken, it takes the newest:
+    /// under such load a cell that is used at once skips its rehearsal, and the older ones stay ready.
     fn pop(&self) -> Option<Cell> {
         let cells = &mut self.parked().cells;
         if cells.len() * 2 > self.size { cells.pop_front() } else { cells.pop_back() }
     }
 
-    fn parked(&self) -> MutexGuard<'_, Parked> {
+    fn parked(&self) -> MutexGuard<'_, ParkedCells> {
         self.parked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Why a grant could not be had, in the caller's words.
+/// The error for a grant that this host cannot give.
 fn not_granted(error: &DetachError) -> RunError {
-    let hint = "belljar can only grant what the user it runs as may reach";
+    let hint = "Belljar can only grant what its own user may reach";
     match error {
         DetachError::Tree { .. } => {
             RunError::new(ErrorCode::PermissionFile, error.to_string()).with_hint(hint)

@@ -1,52 +1,56 @@
-//! One pool for each engine, made when the engine is first needed.
+//! One pool for each kind of zygote, made when it is first needed.
 
-use std::sync::Arc;
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use belljar_jail::{CellLimits, ZygotePlan};
 use tokio::sync::OnceCell;
 
-use crate::{EngineKind, EngineSource, LaunchError, pool::Pool};
+use crate::{EngineSource, LaunchError, ZygoteKind, pool::Pool};
 
-/// Where the cells of every engine come from.
+/// A pool; empty until its zygote has started.
+type Slot = Arc<OnceCell<Arc<Pool>>>;
+
+/// The pools of all kinds of zygotes.
 #[derive(Debug)]
 pub(crate) struct Pools {
     engines: Arc<dyn EngineSource>,
     plan: ZygotePlan,
     size: usize,
     limits: CellLimits,
-    pools: [(EngineKind, OnceCell<Arc<Pool>>); EngineKind::ALL.len()],
+    slots: Mutex<HashMap<ZygoteKind, Slot>>,
 }
 
 impl Pools {
-    /// No pool yet.
+    /// Starts no zygote yet; [`get`](Self::get) does.
     pub(crate) fn new(
         engines: Arc<dyn EngineSource>,
         plan: ZygotePlan,
         size: usize,
         limits: CellLimits,
     ) -> Self {
-        let pools = EngineKind::ALL.map(|engine| (engine, OnceCell::new()));
-        Self { engines, plan, size, limits, pools }
+        Self { engines, plan, size, limits, slots: Mutex::default() }
     }
 
-    /// Where engines come from.
+    /// The source that finds engines on this machine.
     pub(crate) fn engines(&self) -> &dyn EngineSource {
         &*self.engines
     }
 
-    /// The pool of an engine. It may be empty, and starts to fill when a cell of it is used.
-    pub(crate) async fn of(&self, engine: EngineKind) -> Result<Arc<Pool>, LaunchError> {
-        let (_, pool) = self
-            .pools
-            .iter()
-            .find(|(kind, _)| *kind == engine)
-            .ok_or_else(|| LaunchError::NoEngine(format!("no engine {}", engine.as_str())))?;
-        pool.get_or_try_init(|| self.start(engine)).await.cloned()
+    /// The pool of a kind of zygote, which starts with the first call. It fills once one of its cells is used.
+    pub(crate) async fn get(&self, kind: ZygoteKind) -> Result<Arc<Pool>, LaunchError> {
+        let slot = {
+            let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+            slots.entry(kind).or_default().clone()
+        };
+        slot.get_or_try_init(|| self.start(kind)).await.cloned()
     }
 
-    async fn start(&self, engine: EngineKind) -> Result<Arc<Pool>, LaunchError> {
+    async fn start(&self, kind: ZygoteKind) -> Result<Arc<Pool>, LaunchError> {
         let engines = self.engines.clone();
-        let found = tokio::task::spawn_blocking(move || engines.find(engine)).await;
+        let found = tokio::task::spawn_blocking(move || engines.find(kind)).await;
         let found = found.map_err(|error| LaunchError::NoEngine(error.to_string()))?;
         let launch = found.map_err(LaunchError::NoEngine)?;
         let plan = match launch.view {
@@ -57,9 +61,13 @@ impl Pools {
         Ok(Arc::new(pool))
     }
 
-    /// Ends every cell and every zygote, and waits until they are gone.
+    /// Ends all cells and zygotes, and waits until they are gone.
     pub(crate) async fn shutdown(&self) {
-        for pool in self.pools.iter().filter_map(|(_, pool)| pool.get()) {
+        let slots: Vec<Slot> = {
+            let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+            slots.values().cloned().collect()
+        };
+        for pool in slots.iter().filter_map(|slot| slot.get()) {
             pool.shutdown().await;
         }
     }

@@ -1,8 +1,8 @@
-//! Protected paths: the host's own state and configuration, out of every guest's reach.
+//! Protected paths: the host's own state and configuration, which no guest may reach.
 //!
-//! A path can be reached under many names: through links, through bind mounts, through a mount
-//! beneath what is granted. So all links on the way to a protected path are resolved one by one, and
-//! what is granted is compared by name, by identity, and by where it is in its file system.
+//! A path can be reached under many names: through links, bind mounts, or a mount below a granted tree. So
+//! all links on the way to a protected path are resolved one by one. A granted tree is then compared with
+//! it by name, by device and inode, and by its path in the file system.
 
 use std::{
     collections::{BTreeSet, VecDeque},
@@ -18,51 +18,50 @@ use std::{
 /// As many links as the kernel follows in one path.
 const MAX_LINKS: usize = 40;
 
-/// Protected paths as the file system has them now.
+/// Protected paths, resolved against the file system as it is now.
 #[derive(Debug, Default)]
-pub(crate) struct Protected {
-    names: Vec<Name>,
-    mounts: Mounts,
+pub(crate) struct ProtectedSet {
+    names: Vec<ProtectedName>,
+    mounts: MountTable,
 }
 
-/// How a tree that is to be granted relates to them.
+/// How a tree relates to the protected paths.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Relation {
-    /// Not at all.
+    /// Nothing in the tree is protected.
     Apart,
-    /// It is one of them, or lies in it.
+    /// The tree is this protected path, or lies in it.
     Inside(PathBuf),
-    /// Some of them lie in it.
-    Around(Inner),
+    /// Some protected paths lie in the tree.
+    Around(ProtectedSubpaths),
 }
 
-/// What of a tree is protected, relative to it.
+/// The protected paths in a tree, relative to it.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Inner {
-    /// What a guest must not see, none of it beneath another.
+pub(crate) struct ProtectedSubpaths {
+    /// Paths a guest must not see. None is below another.
     pub(crate) covered: Vec<PathBuf>,
-    /// What a commit must not change: those, and by what other names they are reached.
+    /// Paths a commit must not change: the covered ones, and the other names that lead to them.
     pub(crate) kept: Vec<PathBuf>,
 }
 
 /// One of the names of a protected path.
 #[derive(Debug)]
-struct Name {
+struct ProtectedName {
     path: PathBuf,
-    /// Whether no link leads there. There is such a name of every path.
+    /// Whether the name leads there without a link. Every path has such a name.
     is_direct: bool,
-    /// Of every directory that leads there and of what is there, from the root on; `None` for what is
-    /// not there or cannot be looked at.
+    /// Device and inode of every component from the root on; `None` if it does not exist or cannot be read.
     identities: Vec<Option<(u64, u64)>>,
 }
 
-impl Protected {
-    /// Looks at the file system.
-    pub(crate) fn look(paths: &[PathBuf]) -> io::Result<Self> {
+impl ProtectedSet {
+    /// Resolves the paths. Reads the file system.
+    pub(crate) fn resolve(paths: &[PathBuf]) -> io::Result<Self> {
         if paths.is_empty() {
             return Ok(Self::default());
         }
-        let mounts = Mounts::parse(&fs::read("/proc/self/mountinfo")?);
+        let mounts = MountTable::parse(&fs::read("/proc/self/mountinfo")?);
         let mut names = Vec::new();
         for path in paths {
             names.extend(names_of(&std::path::absolute(path)?)?);
@@ -70,7 +69,7 @@ impl Protected {
         Ok(Self { names, mounts })
     }
 
-    /// How a tree relates to them, given its path, which no link is in, and its device and inode.
+    /// How a tree relates to the protected paths, given its path without links, and its device and inode.
     pub(crate) fn relation(&self, path: &Path, identity: (u64, u64)) -> Relation {
         let mut inner = BTreeSet::new();
         let above: Vec<_> = ancestors(path).into_iter().map(identity_of).collect();
@@ -105,12 +104,16 @@ impl Protected {
                 }
             }
         }
-        if inner.is_empty() { Relation::Apart } else { Relation::Around(Inner::of(inner)) }
+        if inner.is_empty() {
+            Relation::Apart
+        } else {
+            Relation::Around(ProtectedSubpaths::of(inner))
+        }
     }
 }
 
-impl Inner {
-    /// `paths` is sorted, so that whatever has others beneath it comes before them.
+impl ProtectedSubpaths {
+    /// `paths` is sorted, so a directory comes before the paths in it.
     fn of(paths: BTreeSet<(PathBuf, bool)>) -> Self {
         let mut inner = Self::default();
         for (path, is_direct) in paths {
@@ -125,9 +128,9 @@ impl Inner {
     }
 }
 
-/// A path by all the names it has on the way through links: as it is spelt, with the first link
-/// resolved, and so on. Whoever changes what any of them leads through, changes where it leads.
-fn names_of(path: &Path) -> io::Result<Vec<Name>> {
+/// All names of a path: as it is written, with its first link resolved, with the second, and so on. A change
+/// to any component of any of them changes where the path leads.
+fn names_of(path: &Path) -> io::Result<Vec<ProtectedName>> {
     let mut names = Vec::new();
     let mut here = PathBuf::from("/");
     let mut todo = parts(path);
@@ -142,7 +145,7 @@ fn names_of(path: &Path) -> io::Result<Vec<Name>> {
             Ok(found) if found.is_symlink() && links < MAX_LINKS => Some(fs::read_link(&at)?),
             Ok(_) => None,
             Err(error) if is_missing(&error) => None,
-            // What the host cannot see, it cannot say where it leads.
+            // The host cannot follow a path that it cannot read.
             Err(error) => return Err(error),
         };
         let Some(target) = target else {
@@ -150,8 +153,8 @@ fn names_of(path: &Path) -> io::Result<Vec<Name>> {
             continue;
         };
         links += 1;
-        // The last part may be a link and its name still be a direct one: that of the link.
-        names.push(Name::new(at.join(todo.iter().collect::<PathBuf>()), todo.is_empty()));
+        // If the last component is the link, this is the direct name of the link itself.
+        names.push(ProtectedName::new(at.join(todo.iter().collect::<PathBuf>()), todo.is_empty()));
         if target.is_absolute() {
             here = PathBuf::from("/");
         }
@@ -159,7 +162,7 @@ fn names_of(path: &Path) -> io::Result<Vec<Name>> {
             todo.push_front(part);
         }
     }
-    names.push(Name::new(here, true));
+    names.push(ProtectedName::new(here, true));
     Ok(names)
 }
 
@@ -176,14 +179,14 @@ fn parts(path: &Path) -> VecDeque<OsString> {
     named.collect()
 }
 
-impl Name {
+impl ProtectedName {
     fn new(path: PathBuf, is_direct: bool) -> Self {
         let identities = ancestors(&path).into_iter().map(identity_of).collect();
         Self { path, is_direct, identities }
     }
 }
 
-/// A path and all that leads there, from the root on.
+/// The path and all directories above it, from the root on.
 fn ancestors(path: &Path) -> Vec<&Path> {
     let mut ancestors: Vec<_> = path.ancestors().collect();
     ancestors.reverse();
@@ -195,44 +198,44 @@ fn identity_of(path: &Path) -> Option<(u64, u64)> {
     Some((found.dev(), found.ino()))
 }
 
-/// What is mounted where, as the kernel tells.
+/// The mounts of this process, from `/proc/self/mountinfo`.
 #[derive(Debug, Default)]
-struct Mounts(Vec<Mount>);
+struct MountTable(Vec<Mount>);
 
-/// One of them: what is seen at `at` is `place`.
+/// A mount: the path `at` shows `place`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Mount {
     at: PathBuf,
-    place: Place,
+    place: DevicePath,
 }
 
-/// A path in a file system, wherever that is mounted.
+/// A path in a file system, independent of where that is mounted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Place {
+struct DevicePath {
     device: Vec<u8>,
     path: PathBuf,
 }
 
-impl Mounts {
+impl MountTable {
     fn parse(table: &[u8]) -> Self {
         let mount = |line: &[u8]| {
             let mut fields = line.split(|byte| *byte == b' ').skip(2);
             let (device, root, at) = (fields.next()?, fields.next()?, fields.next()?);
-            let place = Place { device: device.to_owned(), path: unescaped(root) };
+            let place = DevicePath { device: device.to_owned(), path: unescaped(root) };
             Some(Mount { at: unescaped(at), place })
         };
         Self(table.split(|byte| *byte == b'\n').filter_map(mount).collect())
     }
 
-    /// Where a path is. Of mounts on the same place the last one is seen.
-    fn place(&self, path: &Path) -> Option<Place> {
+    /// Where a path is in its file system. The last of several mounts on one path counts.
+    fn place(&self, path: &Path) -> Option<DevicePath> {
         let around = self.0.iter().filter(|mount| path.starts_with(&mount.at));
         let mount = around.max_by_key(|mount| mount.at.components().count())?;
         let path = mount.place.path.join(path.strip_prefix(&mount.at).ok()?);
-        Some(Place { path, ..mount.place.clone() })
+        Some(DevicePath { path, ..mount.place.clone() })
     }
 
-    /// What a tree consists of: the tree itself, at the empty path, and all mounts beneath it.
+    /// The mounts that make up a tree: the tree itself, at the empty path, and all mounts below it.
     fn parts(&self, path: &Path) -> Vec<Mount> {
         let whole = self.place(path).map(|place| Mount { at: PathBuf::new(), place });
         let beneath = self.0.iter().filter(|mount| mount.at != path);
@@ -244,7 +247,7 @@ impl Mounts {
     }
 }
 
-impl Place {
+impl DevicePath {
     fn lies_in(&self, other: &Self) -> bool {
         self.device == other.device && self.path.starts_with(&other.path)
     }
@@ -254,7 +257,7 @@ impl Place {
     }
 }
 
-/// A field of the kernel's, in which blanks and some others are octal.
+/// Decodes a field of mountinfo, in which the kernel writes blanks and some others in octal.
 fn unescaped(field: &[u8]) -> PathBuf {
     let (mut bytes, mut rest) = (Vec::with_capacity(field.len()), field);
     while let Some((&byte, after)) = rest.split_first() {

@@ -1,4 +1,4 @@
-//! One run in one cell: code in, events out, and whatever may end it.
+//! One run in one guest: code in, events out, and everything that can end it.
 
 mod exhausted;
 mod memory;
@@ -13,155 +13,209 @@ use std::{
     time::Duration,
 };
 
+use belljar_contract::{ErrorCode, Limits, RunError, RunRequest, RunStatus};
 use belljar_jail::{
-    KeeperReport,
+    CellKind, GuestEnd, KeeperReport,
     sample::{CpuLedger, Usage},
 };
-use belljar_wire::{Command, ErrorCode, Event};
+use belljar_wire::{Command, Event, GuestGrants};
 use serde_json::value::RawValue;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use crate::{
-    Limits, RunError, Status, Stop, ToolLink,
-    cell::Cell,
-    clock::{Clock, Tick},
-    connection::Connection,
-    exchange::{self, Said},
+    StopReason, ToolLink,
+    cell::{Cell, CellBody},
+    clock::{RunClock, Tick},
+    commands::run_command,
+    connection::GuestConnection,
+    exchange::{self, GuestReports},
     transcript::{TooMuchOutput, Transcript},
 };
 
 pub(crate) use memory::slack_bytes;
-use memory::{Finding, MemoryWatch};
-pub(crate) use meter::{CellMeter, Meter};
+use memory::{MemoryVerdict, MemoryWatch};
+pub(crate) use meter::{CellMeter, UsageMeter};
 pub(crate) use verdict::{aborted, crashed, judge, out_of_memory};
 
-/// A guest that can still speak says itself where it was when time ran out; one that cannot is
-/// ended this much later.
+/// A guest that can still answer says itself where it was when its time ran out. The host ends a guest
+/// that cannot this much later.
 const GRACE: Duration = Duration::from_millis(75);
-/// How often a running cell is measured.
+/// How often the host measures a run.
 const SAMPLE_EVERY: Duration = Duration::from_millis(20);
 
-/// How a run ended well.
+/// The value of a run that succeeded.
 #[derive(Debug)]
-pub(crate) struct Finished {
+pub(crate) struct ReturnedValue {
     pub(crate) value: Box<RawValue>,
+    /// JSON could not express all of it.
     pub(crate) lossy: bool,
     /// A table in it had more rows than came back.
     pub(crate) cut: bool,
 }
 
-/// All that came of a run in its cell.
+/// The outcome of a run, before its files are collected.
 #[derive(Debug)]
-pub(crate) struct Driven {
-    pub(crate) outcome: Result<Finished, RunError>,
-    /// How the bridge ended it, if that is who did.
-    pub(crate) stopped: Option<Status>,
-    pub(crate) measured: Measured,
-    /// A handle on what the guest wrote to `/work`, when that was wanted and the guest answered.
+pub(crate) struct CellRunOutcome {
+    pub(crate) outcome: Result<ReturnedValue, RunError>,
+    /// The status of the run, if its bridge ended it.
+    pub(crate) stop_status: Option<RunStatus>,
+    pub(crate) usage: RunUsage,
+    /// A handle on the guest's `/work`, if the guest answered and its files are to be collected.
     pub(crate) work: Option<io::Result<OwnedFd>>,
-    /// What the code said on its way.
-    pub(crate) said: Said,
+    pub(crate) reports: GuestReports,
 }
 
-/// What is to be run, and how.
+/// What the guest is to run, and how.
 #[derive(Debug)]
-pub(crate) struct Task<'a> {
-    pub(crate) command: &'a Command,
-    pub(crate) limits: &'a Limits,
-    pub(crate) files: Files,
-    pub(crate) tools: Option<ToolLink>,
+pub(crate) struct RunSpec {
+    command: Command,
+    limits: Limits,
+    collect: CollectFiles,
+    tools: Option<ToolLink>,
 }
 
-/// Whether a run's files are of interest.
+/// When the files of a run are collected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Files {
-    /// In any case.
-    Wanted,
-    /// If the code names one.
-    WantedIfNamed,
+pub(crate) enum CollectFiles {
+    Always,
+    /// Only if the code names an artifact.
+    IfNamed,
+}
+
+impl RunSpec {
+    /// Turns a request into the command for its guest.
+    pub(crate) fn new(
+        request: RunRequest,
+        grants: GuestGrants,
+        tools: Option<ToolLink>,
+        collect: CollectFiles,
+        kind: CellKind,
+    ) -> Self {
+        let limits = request.limits;
+        let durable = tools.as_ref().and_then(|tools| tools.durable.clone());
+        Self { command: run_command(request, grants, durable, kind), limits, collect, tools }
+    }
 }
 
 /// What the guest used, as the kernel counted it.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Measured {
+pub(crate) struct RunUsage {
     pub(crate) cpu: Duration,
     pub(crate) peak_memory_bytes: u64,
 }
 
-/// What is known when a run has ended, and its guest may still be there.
+/// A run that has ended. Its guest may still be alive.
 #[derive(Debug)]
-pub(crate) struct Conversed {
-    pub(crate) ended: Ended,
-    pub(crate) measured: Measured,
-    pub(crate) said: Said,
-    /// Whether the guest was still there to be measured.
-    pub(crate) still_there: bool,
+pub(crate) struct GuestRun {
+    pub(crate) cause: EndCause,
+    pub(crate) usage: RunUsage,
+    reports: GuestReports,
+    /// Whether the guest was still alive when it was measured last.
+    is_guest_alive: bool,
 }
 
-/// Runs the task to its end. What was printed is in the transcript, however it ends.
+/// Waits for a step of a run, unless the caller aborts the run first.
+pub(crate) async fn unless_aborted<T>(
+    abort: Pin<&mut impl Future<Output = ()>>,
+    step: impl Future<Output = Result<T, RunError>>,
+) -> Result<T, RunError> {
+    tokio::select! {
+        biased;
+        () = abort => Err(aborted()),
+        done = step => done,
+    }
+}
+
+/// Runs the code in a cell of its own and ends the cell. Whatever the code printed is in the transcript,
+/// however the run ends.
 pub(crate) async fn drive(
     cell: &mut Cell,
-    task: Task<'_>,
+    spec: RunSpec,
     transcript: &mut Transcript,
     abort: Pin<&mut impl Future<Output = ()>>,
-) -> Driven {
-    let (limits, files) = (task.limits, task.files);
+) -> CellRunOutcome {
+    let (limits, collect) = (spec.limits, spec.collect);
     let Cell { connection, body } = cell;
     let meter = CellMeter::start(body);
-    let conversed = converse(connection, &meter, task, transcript, abort).await;
-    let Conversed { ended, mut measured, said, still_there } = conversed;
-    let report =
-        if still_there && !matches!(ended, Ended::Silent) { None } else { body.guest_end().await };
-    let wanted = files == Files::Wanted || !said.named.is_empty();
-    let has_answered = matches!(ended, Ended::Answered(_));
-    let work = if has_answered && wanted { Some(body.work().await) } else { None };
+    let mut run = run_guest(connection, &meter, spec, transcript, abort).await;
+    let report = if run.has_guest_ended() { body.guest_end().await } else { None };
+    let is_wanted = collect == CollectFiles::Always || !run.reports.artifacts.is_empty();
+    let work = if run.cause.is_answer() && is_wanted { Some(body.work().await) } else { None };
     body.kill();
     let mut end = None;
     if let Some(KeeperReport::Ended { end: how, cpu_us, peak_memory_bytes, .. }) = report {
         end = Some(how);
-        measured.raise(Duration::from_micros(cpu_us), peak_memory_bytes);
+        run.usage.raise(Duration::from_micros(cpu_us), peak_memory_bytes);
     }
-    let stopped = if let Ended::Stopped(stop) = &ended { Some(stop.status) } else { None };
-    let outcome = judge(ended, end, body, limits).await;
-    let outcome = measured.blame_memory(outcome, limits);
-    Driven { outcome, stopped, measured, work, said }
+    CellRunOutcome { work, ..run.judged(end, None, body, &limits).await }
 }
 
-/// Sends the task and hears the guest out, until it has answered or something ends the run.
-pub(crate) async fn converse(
-    connection: &mut Connection,
-    meter: &impl Meter,
-    task: Task<'_>,
+/// Sends the command and serves the guest until it has answered or something ends the run.
+pub(crate) async fn run_guest(
+    connection: &mut GuestConnection,
+    meter: &impl UsageMeter,
+    spec: RunSpec,
     transcript: &mut Transcript,
     abort: Pin<&mut impl Future<Output = ()>>,
-) -> Conversed {
-    let Task { command, limits, tools, .. } = task;
-    let mut watched = Watched { ledger: meter.ledger(), ..Watched::default() };
-    let mut said = Said::default();
+) -> GuestRun {
+    let RunSpec { command, limits, tools, .. } = spec;
+    let mut watch = RunWatch { ledger: meter.ledger(), ..RunWatch::default() };
+    let mut reports = GuestReports::default();
     let waits = tools.as_ref().map(|tools| tools.waits_for_person.clone());
-    let exchange = exchange::exchange(connection, command, limits, tools, transcript, &mut said);
-    let clock = Clock::start(limits.timeout + GRACE, waits);
-    let ended = watch(exchange, meter, limits, clock, &mut watched, abort).await;
+    let exchange =
+        exchange::exchange(connection, &command, &limits, tools, transcript, &mut reports);
+    let clock = RunClock::start(limits.timeout + GRACE, waits);
+    let cause = watch.until_end(exchange, meter, &limits, clock, abort).await;
     // Before anything else: what the guest does from here on is not part of its run.
     let total = meter.total();
     let Usage { cpu, memory_bytes } = total.unwrap_or_default();
-    let Watched { mut measured, ledger, .. } = watched;
-    measured.raise(cpu.saturating_add(ledger.lost()), memory_bytes);
-    Conversed { ended, measured, said, still_there: total.is_some() }
+    let RunWatch { mut usage, ledger, .. } = watch;
+    usage.raise(cpu.saturating_add(ledger.lost()), memory_bytes);
+    GuestRun { cause, usage, reports, is_guest_alive: total.is_some() }
 }
 
-impl Measured {
+impl GuestRun {
+    /// Whether the guest has ended, so that its keeper can say how.
+    pub(crate) fn has_guest_ended(&self) -> bool {
+        !self.is_guest_alive || matches!(self.cause, EndCause::Silent)
+    }
+
+    /// Turns the end of the run into its outcome. `end` is how the guest ended, `cell_end` why the host
+    /// ended its whole cell, if either did.
+    pub(crate) async fn judged(
+        self,
+        end: Option<GuestEnd>,
+        cell_end: Option<RunError>,
+        cell: &CellBody,
+        limits: &Limits,
+    ) -> CellRunOutcome {
+        let Self { cause, usage, reports, .. } = self;
+        let mut stop_status = None;
+        if let EndCause::Stopped(reason) = &cause {
+            stop_status = Some(reason.status());
+        }
+        let outcome = match cell_end {
+            Some(why) if matches!(cause, EndCause::Silent) => Err(why),
+            _ => judge(cause, end, cell, limits).await,
+        };
+        let outcome = usage.blame_memory(outcome, limits);
+        CellRunOutcome { outcome, stop_status, usage, work: None, reports }
+    }
+}
+
+impl RunUsage {
     fn raise(&mut self, cpu: Duration, memory_bytes: u64) {
         self.cpu = self.cpu.max(cpu);
         self.peak_memory_bytes = self.peak_memory_bytes.max(memory_bytes);
     }
 
-    /// What was to settle a promise may have been lost for want of memory.
-    pub(crate) fn blame_memory(
+    /// A guest that runs out of memory can lose whatever would have settled a promise, and then stalls:
+    /// memory is the error to report.
+    fn blame_memory(
         &self,
-        outcome: Result<Finished, RunError>,
+        outcome: Result<ReturnedValue, RunError>,
         limits: &Limits,
-    ) -> Result<Finished, RunError> {
+    ) -> Result<ReturnedValue, RunError> {
         outcome.map_err(|error| {
             let is_stalled = error.code == ErrorCode::RuntimeStalled;
             let is_over = self.peak_memory_bytes > limits.memory;
@@ -170,96 +224,113 @@ impl Measured {
     }
 }
 
-/// What was seen of a run while it went on.
-#[derive(Debug, Default)]
-struct Watched {
-    measured: Measured,
-    ledger: CpuLedger,
-    /// From the first sample on.
-    memory: Option<MemoryWatch>,
-}
-
 /// Why a run ended.
 #[derive(Debug)]
-pub(crate) enum Ended {
+pub(crate) enum EndCause {
+    /// The guest sent its last event.
     Answered(Event),
+    /// The guest's stream ended without an answer.
     Silent,
+    /// The guest broke the protocol, like this.
     Malformed(String),
     TooMuchOutput(TooMuchOutput),
     TooManyCalls,
-    Stopped(Stop),
+    /// The host holds too much for the run's tool calls.
+    BacklogFull(RunError),
+    /// The bridge ended the run.
+    Stopped(StopReason),
     OutOfTime,
     OutOfCpu,
     OutOfMemory,
     Aborted,
 }
 
-/// Lets the exchange go on until it ends or something ends it.
-async fn watch(
-    exchange: impl Future<Output = Ended>,
-    meter: &impl Meter,
-    limits: &Limits,
-    mut clock: Clock,
-    watched: &mut Watched,
-    mut abort: Pin<&mut impl Future<Output = ()>>,
-) -> Ended {
-    let started = Instant::now();
-    let mut exchange = pin!(exchange);
-    let mut sample = interval_at(started + SAMPLE_EVERY, SAMPLE_EVERY);
-    sample.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        tokio::select! {
-            // The exchange comes last: a guest that floods it must not keep the clock from being
-            // looked at.
-            biased;
-            () = &mut abort => return Ended::Aborted,
-            tick = clock.tick() => match tick {
-                Tick::OutOfTime => return Ended::OutOfTime,
-                Tick::Turned => {
-                    if !clock.advance(meter.sample(&mut watched.ledger).usage.cpu) {
-                        return Ended::OutOfTime;
-                    }
-                }
-            },
-            _ = sample.tick() => {
-                if let Some(ended) = watched.look(meter, limits, &mut clock) {
-                    return ended;
-                }
-            }
-            finding = watched.looked_closer() => {
-                if finding == Finding::OverTheLimit {
-                    return Ended::OutOfMemory;
-                }
-            }
-            ended = &mut exchange => return ended,
-        }
+impl EndCause {
+    /// Whether the guest sent its last event.
+    pub(crate) fn is_answer(&self) -> bool {
+        matches!(self, Self::Answered(_))
     }
 }
 
-impl Watched {
-    /// Takes a sample; why the run has to end, if it has to.
-    fn look(&mut self, meter: &impl Meter, limits: &Limits, clock: &mut Clock) -> Option<Ended> {
+/// What the host measures of a run while it goes on.
+#[derive(Debug, Default)]
+struct RunWatch {
+    usage: RunUsage,
+    ledger: CpuLedger,
+    /// Set by the first sample.
+    memory: Option<MemoryWatch>,
+}
+
+impl RunWatch {
+    /// Lets the exchange go on until it ends or something ends it.
+    async fn until_end(
+        &mut self,
+        exchange: impl Future<Output = EndCause>,
+        meter: &impl UsageMeter,
+        limits: &Limits,
+        mut clock: RunClock,
+        mut abort: Pin<&mut impl Future<Output = ()>>,
+    ) -> EndCause {
+        let started = Instant::now();
+        let mut exchange = pin!(exchange);
+        let mut sample = interval_at(started + SAMPLE_EVERY, SAMPLE_EVERY);
+        sample.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                // The exchange comes last: a guest that floods it must not hold up the clock.
+                biased;
+                () = &mut abort => return EndCause::Aborted,
+                tick = clock.tick() => match tick {
+                    Tick::OutOfTime => return EndCause::OutOfTime,
+                    Tick::WaitChanged => {
+                        if !clock.advance(meter.sample(&mut self.ledger).usage.cpu) {
+                            return EndCause::OutOfTime;
+                        }
+                    }
+                },
+                _ = sample.tick() => {
+                    if let Some(cause) = self.take_sample(meter, limits, &mut clock) {
+                        return cause;
+                    }
+                }
+                verdict = self.exact_measurement() => {
+                    if verdict == MemoryVerdict::OverLimit {
+                        return EndCause::OutOfMemory;
+                    }
+                }
+                cause = &mut exchange => return cause,
+            }
+        }
+    }
+
+    /// Takes a sample; `Some` says why the run has to end.
+    fn take_sample(
+        &mut self,
+        meter: &impl UsageMeter,
+        limits: &Limits,
+        clock: &mut RunClock,
+    ) -> Option<EndCause> {
         let sample = meter.sample(&mut self.ledger);
         let memory = self.memory.get_or_insert_with(|| {
             MemoryWatch::new(limits.memory, meter.inherited_bytes(), meter.guests())
         });
         let cpu = sample.usage.cpu;
-        self.measured.raise(cpu, memory.held_bytes(&sample));
+        self.usage.raise(cpu, memory.held_bytes(&sample));
         if !clock.advance(cpu) {
-            return Some(Ended::OutOfTime);
+            return Some(EndCause::OutOfTime);
         }
-        if memory.check(&sample) == Finding::OverTheLimit {
-            return Some(Ended::OutOfMemory);
+        if memory.check(&sample) == MemoryVerdict::OverLimit {
+            return Some(EndCause::OutOfMemory);
         }
-        // Unless it is set apart, this limit is the wall clock's: the guest, which can say where it
-        // was, comes first there too.
-        (cpu > limits.cpu.saturating_add(GRACE)).then_some(Ended::OutOfCpu)
+        // Unless a request sets it apart, this limit equals wall time. There too the guest, which can say
+        // where it was, gets the grace period first.
+        (cpu > limits.cpu.saturating_add(GRACE)).then_some(EndCause::OutOfCpu)
     }
 
-    /// What a closer look at its memory has found, if one is under way.
-    async fn looked_closer(&mut self) -> Finding {
+    /// The verdict of an exact measurement of memory; pending if none is under way.
+    async fn exact_measurement(&mut self) -> MemoryVerdict {
         match &mut self.memory {
-            Some(memory) => memory.looked_closer().await,
+            Some(memory) => memory.exact_measurement().await,
             None => std::future::pending().await,
         }
     }

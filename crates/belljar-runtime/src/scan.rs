@@ -1,12 +1,11 @@
-//! Looks through trees before they are granted: for state and configuration of any project in them or
-//! around them, and in trees to write to for what the host would execute.
+//! Scans trees before they are granted: for state and configuration of any project in them or around them,
+//! and, in trees to write to, for files that the host would execute.
 //!
-//! A guest reaches a file by its name, and nothing in the kernel hides a name wherever it is. So every
-//! directory is looked at before the cell is made. What cannot be looked through within the bounds is
-//! not granted: nothing is open because nobody looked. What appears after the look is not hidden.
+//! The kernel cannot hide a name wherever it occurs, so every directory is read before the cell is made. A
+//! tree beyond the bounds of the scan is not granted. Names that appear after the scan are not hidden.
 
-mod take_back;
-mod writing;
+mod withhold;
+mod withhold_guard;
 
 use std::{
     ffi::{OsStr, OsString},
@@ -14,9 +13,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use belljar_contract::{ErrorCode, RunError};
 use belljar_jail::TreeAccess;
 use belljar_paths::names;
-use belljar_wire::ErrorCode;
 use rustix::{
     fs::{
         Access, AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, accessat, openat,
@@ -26,59 +25,59 @@ use rustix::{
 };
 
 pub(crate) use self::{
-    take_back::TakenBack,
-    writing::{Trees, Writing},
+    withhold::WithholdReport,
+    withhold_guard::{WithholdGuard, WrittenTrees},
 };
-use crate::{RunError, files::is_reserved};
+use crate::files::is_reserved;
 
-/// How much of one tree is looked at: what is larger is not granted. That many entries take about a
-/// second.
-const BOUNDS: Bounds = Bounds { entries: 1_000_000, depth: 128 };
-/// Names of one tree to write to that are only read: each is a mount of its cell.
+/// A larger tree is not granted. A scan of this many entries takes about a second.
+const BOUNDS: ScanBounds = ScanBounds { entries: 1_000_000, depth: 128 };
+/// Paths in one tree to write to that stay read-only: each is a mount in its cell.
 const MAX_FIXED: usize = 256;
 
 #[derive(Debug, Clone, Copy)]
-struct Bounds {
+struct ScanBounds {
     entries: usize,
-    /// Levels.
+    /// Levels of directories below the tree.
     depth: usize,
 }
 
-/// A tree that is to be granted.
+/// A tree that a request asks for.
 #[derive(Debug, Clone)]
-pub(crate) struct Asked {
+pub(crate) struct RequestedTree {
     pub(crate) path: PathBuf,
     pub(crate) access: TreeAccess,
+    /// The flag that asks for it, for messages.
     pub(crate) flag: &'static str,
 }
 
-/// What was found in trees and around them.
+/// The findings of a scan of all trees of a request.
 #[derive(Debug, Default)]
 pub(crate) struct Survey {
-    /// What no guest may reach.
+    /// Paths that no guest may reach.
     pub(crate) protected: Vec<PathBuf>,
-    /// The trees that are written to.
+    /// The trees that the run may write to.
     pub(crate) written: Vec<WrittenTree>,
 }
 
-/// A tree to write to, and what of it stays as it is.
+/// A tree that a run may write to, and the paths in it that stay as they are.
 #[derive(Debug)]
 pub(crate) struct WrittenTree {
-    asked: Asked,
-    /// What the host would execute, relative to it, and what each was.
-    known: Vec<(PathBuf, Identity)>,
+    request: RequestedTree,
+    /// Paths that the host would execute, relative to the tree, as they were before the run.
+    known: Vec<(PathBuf, EntryIdentity)>,
 }
 
-/// What something was.
+/// Identifies a file and its content, to notice a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Identity {
+struct EntryIdentity {
     device: u64,
     inode: u64,
-    /// When it was changed last; not of a directory, which changes with what is in it.
+    /// The time of the last change; `None` for a directory, which changes with its entries.
     changed: Option<(i64, u64)>,
 }
 
-impl Identity {
+impl EntryIdentity {
     fn of(found: &Stat) -> Self {
         let is_directory = FileType::from_raw_mode(found.st_mode) == FileType::Directory;
         let changed = (!is_directory).then_some((found.st_ctime, found.st_ctime_nsec));
@@ -86,41 +85,41 @@ impl Identity {
     }
 }
 
-/// Looks through trees. `reserved` are the names that make a directory a project.
-pub(crate) fn survey(trees: &[Asked], reserved: &[OsString]) -> Result<Survey, RunError> {
+/// Scans trees. `reserved` are the names that make a directory a project.
+pub(crate) fn survey(trees: &[RequestedTree], reserved: &[OsString]) -> Result<Survey, RunError> {
     let mut survey = Survey::default();
-    for asked in trees {
+    for tree in trees {
         if !reserved.is_empty() {
-            let around = asked.path.ancestors().filter(|at| is_project(at, reserved));
+            let around = tree.path.ancestors().filter(|at| is_project(at, reserved));
             survey.protect(around.map(Path::to_owned), reserved);
         }
-        let is_written = asked.access == TreeAccess::Write;
-        if let (true, Some(name)) = (is_written, names::executed_in(&asked.path)) {
-            return Err(asked.refused(format!("the host would execute what is in {name}")));
+        let is_written = tree.access == TreeAccess::Write;
+        if let (true, Some(name)) = (is_written, names::executed_in(&tree.path)) {
+            return Err(tree.refused(format!("the host would execute files in {name}")));
         }
         if !is_written && reserved.is_empty() {
             continue;
         }
-        let Some(found) = Scan::of(asked, reserved, BOUNDS)? else { continue };
-        survey.protect(found.projects.iter().map(|at| asked.path.join(at)), reserved);
-        survey.protected.extend(found.closed.iter().map(|at| asked.path.join(at)));
+        let Some(found) = TreeScan::of(tree, reserved, BOUNDS)? else { continue };
+        survey.protect(found.projects.iter().map(|at| tree.path.join(at)), reserved);
+        survey.protected.extend(found.closed.iter().map(|at| tree.path.join(at)));
         if is_written {
-            survey.written.push(WrittenTree::of(asked, &found)?);
+            survey.written.push(WrittenTree::of(tree, &found)?);
         }
     }
     Ok(survey)
 }
 
 impl Survey {
-    /// All names of a project are protected, whichever of them are there.
+    /// Protects all reserved names of the projects, whether or not they exist.
     fn protect(&mut self, projects: impl Iterator<Item = PathBuf>, reserved: &[OsString]) {
         self.protected
             .extend(projects.flat_map(|at| reserved.iter().map(move |name| at.join(name))));
     }
 
-    /// What of a tree to write to is only read.
+    /// Paths in a tree to write to that stay read-only.
     pub(crate) fn fixed(&self, path: &Path) -> Vec<PathBuf> {
-        let tree = self.written.iter().find(|tree| tree.asked.path == path);
+        let tree = self.written.iter().find(|tree| tree.request.path == path);
         let known = tree.into_iter().flat_map(|tree| &tree.known);
         known.map(|(path, _)| path.clone()).collect()
     }
@@ -130,7 +129,7 @@ fn is_project(directory: &Path, reserved: &[OsString]) -> bool {
     reserved.iter().any(|name| directory.join(name).symlink_metadata().is_ok())
 }
 
-impl Asked {
+impl RequestedTree {
     fn refused(&self, why: impl std::fmt::Display) -> RunError {
         let message = format!("{} {}: {why}", self.flag, self.path.display());
         RunError::new(ErrorCode::PermissionFile, message).with_hint(match self.access {
@@ -143,7 +142,7 @@ impl Asked {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         match openat(CWD, &self.path, flags, Mode::empty()) {
             Ok(root) => Ok(Some(root)),
-            // A file, or nothing that could be granted: told by who opens it for the cell.
+            // A file, or a path that cannot be granted: the caller that opens it for the cell says so.
             Err(Errno::NOTDIR | Errno::NOENT | Errno::LOOP | Errno::ACCESS) => Ok(None),
             Err(errno) => Err(errno),
         }
@@ -151,81 +150,80 @@ impl Asked {
 }
 
 impl WrittenTree {
-    fn of(asked: &Asked, found: &Scan<'_>) -> Result<Self, RunError> {
+    fn of(request: &RequestedTree, found: &TreeScan<'_>) -> Result<Self, RunError> {
         if let Some(link) = found.executed.iter().find(|entry| entry.is_link) {
             let path = link.path.display();
-            let why =
-                format!("{path} in it is a link, and the host would execute what it leads to");
-            return Err(asked.refused(why));
+            let why = format!("it contains the link {path}, and the host would execute its target");
+            return Err(request.refused(why));
         }
         if found.executed.len() > MAX_FIXED {
-            let why = format!("more than {MAX_FIXED} files in it that the host would execute");
-            return Err(asked.refused(why));
+            let why =
+                format!("it contains more than {MAX_FIXED} files that the host would execute");
+            return Err(request.refused(why));
         }
         let known = found.executed.iter().map(|entry| (entry.path.clone(), entry.identity));
-        Ok(Self { asked: asked.clone(), known: known.collect() })
+        Ok(Self { request: request.clone(), known: known.collect() })
     }
 }
 
-/// A tree that was looked through; paths are relative to it.
-struct Scan<'a> {
-    asked: &'a Asked,
+/// A scanned tree; paths are relative to it.
+struct TreeScan<'a> {
+    request: &'a RequestedTree,
     root: OwnedFd,
     /// Directories that are projects.
     projects: Vec<PathBuf>,
-    /// Directories that can be passed and not looked into.
+    /// Directories that can be passed through and not listed.
     closed: Vec<PathBuf>,
-    /// What the host would execute. Only of a tree that is written to.
-    executed: Vec<Entry>,
+    /// Files that the host would execute. Only for a tree to write to.
+    executed: Vec<ExecutedEntry>,
 }
 
-struct Entry {
+/// A file that the host would execute.
+struct ExecutedEntry {
     path: PathBuf,
-    identity: Identity,
+    identity: EntryIdentity,
     is_link: bool,
 }
 
-impl<'a> Scan<'a> {
-    /// Nothing, if it is no directory.
+impl<'a> TreeScan<'a> {
+    /// Scans a tree; `None` if it is not a directory.
     fn of(
-        asked: &'a Asked,
+        request: &'a RequestedTree,
         reserved: &[OsString],
-        bounds: Bounds,
+        bounds: ScanBounds,
     ) -> Result<Option<Self>, RunError> {
-        let Some(root) = asked.open().map_err(|errno| asked.refused(errno))? else {
+        let Some(root) = request.open().map_err(|errno| request.refused(errno))? else {
             return Ok(None);
         };
         let (projects, closed, executed) = (Vec::new(), Vec::new(), Vec::new());
-        let mut scan = Self { asked, root, projects, closed, executed };
+        let mut scan = Self { request, root, projects, closed, executed };
         let mut left = bounds.entries;
         let mut pending = vec![(PathBuf::new(), 0)];
         while let Some((path, depth)) = pending.pop() {
-            let looked = scan.look_into(&path, reserved, &mut left);
-            let inner = looked.map_err(|errno| asked.refused(Fault { path: &path, errno }))?;
+            let read = scan.read_directory(&path, reserved, &mut left);
+            let inner = read.map_err(|errno| request.refused(ReadFault { path: &path, errno }))?;
             let Some(inner) = inner else {
-                return Err(asked.refused(format!(
-                    "more than {} entries, too many to look through for the state of projects",
-                    bounds.entries
-                )));
+                let why = format!("more than {} entries, too many to scan", bounds.entries);
+                return Err(request.refused(why));
             };
             if depth == bounds.depth && !inner.is_empty() {
                 let why = format!("{} is more than {} levels down", path.display(), bounds.depth);
-                return Err(asked.refused(why));
+                return Err(request.refused(why));
             }
             pending.extend(inner.into_iter().map(|name| (path.join(name), depth + 1)));
         }
         Ok(Some(scan))
     }
 
-    /// Looks at the entries of a directory; its directories, or nothing if there are too many.
-    fn look_into(
+    /// Reads a directory and returns the directories in it; `None` if there are too many entries.
+    fn read_directory(
         &mut self,
         path: &Path,
         reserved: &[OsString],
         left: &mut usize,
     ) -> Result<Option<Vec<OsString>>, Errno> {
         let Some(directory) = self.open(path)? else { return Ok(Some(Vec::new())) };
-        let is_written = self.asked.access == TreeAccess::Write;
+        let is_written = self.request.access == TreeAccess::Write;
         let (mut inner, mut is_project) = (Vec::new(), false);
         for entry in Dir::read_from(&directory)? {
             let entry = entry?;
@@ -249,7 +247,7 @@ impl<'a> Scan<'a> {
         Ok(Some(inner))
     }
 
-    /// Notes an entry of a tree to write to; whether what is beneath it counts as it.
+    /// Notes an entry of a tree to write to; returns whether the scan skips what is below it.
     fn note(
         &mut self,
         directory: &OwnedFd,
@@ -262,16 +260,16 @@ impl<'a> Scan<'a> {
         if !is_executed && !is_own {
             return Ok(false);
         }
-        let Some(found) = look(directory, name)? else { return Ok(true) };
+        let Some(found) = stat_entry(directory, name)? else { return Ok(true) };
         let is_link = FileType::from_raw_mode(found.st_mode) == FileType::Symlink;
         if is_executed {
-            let identity = Identity::of(&found);
-            self.executed.push(Entry { path: path.join(name), identity, is_link });
+            let identity = EntryIdentity::of(&found);
+            self.executed.push(ExecutedEntry { path: path.join(name), identity, is_link });
         }
         Ok(true)
     }
 
-    /// Opens a directory, through no link. Nothing, if it is gone or no guest gets into it either.
+    /// Opens a directory without following links; `None` if it is gone, or closed to the guest as well.
     fn open(&mut self, path: &Path) -> Result<Option<OwnedFd>, Errno> {
         if path.as_os_str().is_empty() {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -281,7 +279,7 @@ impl<'a> Scan<'a> {
             Ok(directory) => Ok(Some(directory)),
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
             Err(Errno::ACCESS) => {
-                // Whoever knows a name in there could still use it.
+                // A guest that knows a name in there could still use it.
                 if accessat(&self.root, path, Access::EXEC_OK, AtFlags::empty()).is_ok() {
                     self.closed.push(path.to_owned());
                 }
@@ -292,18 +290,18 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// Opens a directory of a tree without following a link.
+/// Opens a directory of a tree without following links.
 fn beneath(root: &OwnedFd, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
     let flags = flags | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let how = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
     match openat2(root, path, flags, Mode::empty(), how) {
-        // A kernel or a filter without it: the last component at least is no link.
+        // Without this system call, at least the last component is not followed.
         Err(Errno::NOSYS) => openat(root, path, flags, Mode::empty()),
         other => other,
     }
 }
 
-fn look(directory: &OwnedFd, name: &OsStr) -> Result<Option<Stat>, Errno> {
+fn stat_entry(directory: &OwnedFd, name: &OsStr) -> Result<Option<Stat>, Errno> {
     match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(found) => Ok(Some(found)),
         Err(Errno::NOENT) => Ok(None),
@@ -311,24 +309,24 @@ fn look(directory: &OwnedFd, name: &OsStr) -> Result<Option<Stat>, Errno> {
     }
 }
 
-/// Some file systems do not say of what kind an entry is.
+/// Some file systems do not report the type of an entry in a listing.
 fn is_directory(directory: &OwnedFd, name: &OsStr, kind: FileType) -> Result<bool, Errno> {
     if kind != FileType::Unknown {
         return Ok(kind == FileType::Directory);
     }
-    let found = look(directory, name)?;
+    let found = stat_entry(directory, name)?;
     Ok(found.is_some_and(|it| FileType::from_raw_mode(it.st_mode) == FileType::Directory))
 }
 
-/// What could not be looked at, and why.
-struct Fault<'a> {
+/// A directory that could not be read.
+struct ReadFault<'a> {
     path: &'a Path,
     errno: Errno,
 }
 
-impl std::fmt::Display for Fault<'_> {
+impl std::fmt::Display for ReadFault<'_> {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "could not look into {}: {}", self.path.display(), self.errno)
+        write!(formatter, "could not read {}: {}", self.path.display(), self.errno)
     }
 }
 

@@ -1,188 +1,178 @@
-//! Sessions: cells that are kept between runs, and can be branched.
+//! Sessions: cells that stay alive between runs and can be branched.
 //!
-//! What is asked of a session is done in the order it was asked. A session has one live guest and
-//! some parked ones, its checkpoints. A guest that cannot be trusted to be whole is ended; the
-//! session goes on from a checkpoint if it has one, and ends otherwise.
+//! Calls to one session run in order. A session has one live guest, and parked ones: its checkpoints. A guest
+//! that may be damaged is ended; the session then continues from a checkpoint if it has one, and otherwise
+//! ends.
 
 mod branch;
 mod branching;
 mod cell;
 mod checkpoints;
 mod files;
-mod flight;
+mod guest_turn;
+mod idle_watch;
 mod open;
-mod patrol;
 mod run;
-mod told;
+mod snapshot;
 
 use std::{sync::Arc, time::SystemTime};
 
-use belljar_wire::{ErrorCode, GuestGrants, Language};
+use belljar_contract::{ErrorCode, Language, Limits, RunError};
+use belljar_wire::GuestGrants;
 use tokio::sync::{Mutex, OwnedMutexGuard, OwnedSemaphorePermit, watch};
 
-pub use checkpoints::{Checkpointed, MAX_CHECKPOINTS};
+pub use checkpoints::{MAX_CHECKPOINTS, NewCheckpoint};
 pub use files::{FileError, SessionFile, SessionFileKind};
-pub use open::{MAX_SESSIONS, SessionRequest, most_sessions};
-pub use told::{CheckpointInfo, Ending, SessionInfo, SessionPhase};
+pub use open::{MAX_SESSIONS, SessionSpec, most_sessions};
+pub use snapshot::{CheckpointSnapshot, SessionEnding, SessionPhase, SessionSnapshot};
 
-use self::{branch::Branch, cell::SessionCell, checkpoints::Parked, told::Told};
-use crate::{
-    EngineKind, Host, Limits, RunError, grants::OpenWorkspace, pool::Pool, result::name,
-    scan::Trees,
-};
+use self::{branch::Branch, cell::SessionCell, checkpoints::ParkedBranch, snapshot::SessionFacts};
+use crate::{Host, ZygoteKind, grants::OpenWorkspace, pool::Pool, scan::WrittenTrees};
 
-/// A session. Cheap to clone; when the last clone is dropped, it ends.
+/// A session. Cheap to clone; it ends when the last clone is dropped.
 #[derive(Debug, Clone)]
-pub struct Session {
-    inner: Arc<Inner>,
+pub struct CellSession {
+    state: Arc<SessionState>,
 }
 
 /// What all clones of a session share.
 #[derive(Debug)]
-pub(crate) struct Inner {
+pub(crate) struct SessionState {
     id: String,
     forked_from: Option<String>,
     language: Language,
-    engine: EngineKind,
+    zygote: ZygoteKind,
     limits: Limits,
     guest: GuestGrants,
     workspace: Option<Arc<OpenWorkspace>>,
-    /// Trees that its runs write to.
-    written: Trees,
+    /// Granted trees that its runs may write to.
+    written: WrittenTrees,
     created: SystemTime,
     host: Host,
     pool: Arc<Pool>,
-    /// Held by whoever does something with the session; others wait in order.
-    turn: Arc<Mutex<Turn>>,
-    told: std::sync::Mutex<Told>,
-    /// Set once: why it has ended.
-    ending: watch::Sender<Option<Ending>>,
+    /// Locked by the call that has its turn; further calls wait in order.
+    guests: Arc<Mutex<SessionGuests>>,
+    facts: std::sync::Mutex<SessionFacts>,
+    /// Set once, when the session ends.
+    ending: watch::Sender<Option<SessionEnding>>,
 }
 
-/// What only one call at a time has in hand. All of it is gone once the session has ended.
+/// The guests of a session and what belongs to them. Empty once the session has ended.
 #[derive(Debug, Default)]
-struct Turn {
+struct SessionGuests {
     cell: Option<Arc<SessionCell>>,
-    /// `None` while a run has it, and when it is lost.
+    /// `None` while a run uses it, and when it is lost.
     live: Option<Branch>,
-    parked: Vec<Parked>,
-    /// Files that came back from earlier runs, with a sum of their content.
+    parked: Vec<ParkedBranch>,
+    /// Artifacts that came back from earlier runs, with a hash of their content.
     returned: std::collections::HashMap<String, u64>,
-    /// Its place among all sessions.
+    /// Counts it among all sessions.
     _place: Option<OwnedSemaphorePermit>,
 }
 
-impl Session {
-    /// Its name, `ses_…`.
+impl CellSession {
+    /// The name of the session, `ses_…`.
     pub fn id(&self) -> &str {
-        &self.inner.id
+        &self.state.id
     }
 
-    /// How it stands. Does not wait for what goes on in it.
-    pub fn info(&self) -> SessionInfo {
-        self.inner.info()
+    /// The state of the session. Does not wait for running calls.
+    pub fn snapshot(&self) -> SessionSnapshot {
+        self.state.snapshot()
     }
 
-    /// Why it has ended, if it has.
-    pub fn ending(&self) -> Option<Ending> {
-        self.inner.ending.borrow().clone()
+    /// Why the session has ended, if it has.
+    pub fn ending(&self) -> Option<SessionEnding> {
+        self.state.ending.borrow().clone()
     }
 
-    /// Completes when it has ended.
-    pub async fn ended(&self) -> Ending {
-        let mut ending = self.inner.ending.subscribe();
+    /// Waits for the end of the session.
+    pub async fn ended(&self) -> SessionEnding {
+        let mut ending = self.state.ending.subscribe();
         match ending.wait_for(Option::is_some).await.map(|ending| ending.clone()) {
             Ok(Some(ending)) => ending,
-            Ok(None) | Err(_) => Ending::destroyed(),
+            Ok(None) | Err(_) => SessionEnding::destroyed(),
         }
     }
 
-    /// Ends it and whatever goes on in it, and waits until its guests are gone. With the last session
-    /// of a cell, what they wrote to granted trees has been looked through.
+    /// Ends the session and its running call, and waits until its guests are gone. The last session of a cell
+    /// also waits until the cell's files in granted trees are checked.
     pub async fn destroy(&self) {
-        self.end(Ending::destroyed()).await;
+        self.end(SessionEnding::destroyed()).await;
     }
 
-    /// The same, for a reason.
-    pub async fn end(&self, why: Ending) {
-        self.inner.say_ended(why);
-        let mut turn = self.inner.turn.clone().lock_owned().await;
-        let cell = turn.cell.clone();
-        *turn = Turn::default();
-        drop(turn);
-        let Some(mut over) = cell.and_then(|cell| cell.end_if_left()) else { return };
-        // An error says that it is over.
-        while over.changed().await.is_ok() {}
+    /// Like [`destroy`](Self::destroy), with a reason of the caller.
+    pub async fn end(&self, why: SessionEnding) {
+        self.state.set_ended(why);
+        let mut guests = self.state.guests.clone().lock_owned().await;
+        let cell = guests.cell.clone();
+        *guests = SessionGuests::default();
+        drop(guests);
+        let Some(mut done) = cell.and_then(|cell| cell.end_if_unused()) else { return };
+        // The channel closes when the trees are checked.
+        while done.changed().await.is_ok() {}
     }
 }
 
-impl Inner {
-    /// Waits for its turn, unless the session has ended or does so meanwhile.
-    async fn take_turn(&self) -> Result<OwnedMutexGuard<Turn>, RunError> {
+impl SessionState {
+    /// Waits for the turn of a call. The error says that the session has ended.
+    async fn take_turn(&self) -> Result<OwnedMutexGuard<SessionGuests>, RunError> {
         let mut ending = self.ending.subscribe();
-        let turn = tokio::select! {
+        let guests = tokio::select! {
             biased;
             _ = ending.wait_for(Option::is_some) => None,
-            turn = self.turn.clone().lock_owned() => Some(turn),
+            guests = self.guests.clone().lock_owned() => Some(guests),
         };
-        match turn {
-            Some(turn) if self.ending.borrow().is_none() => Ok(turn),
-            Some(_) | None => Err(self.has_ended()),
+        match guests {
+            Some(guests) if self.ending.borrow().is_none() => Ok(guests),
+            Some(_) | None => Err(self.ended_error()),
         }
     }
 
-    /// The error for whatever is asked of it from now on.
-    fn has_ended(&self) -> RunError {
-        let ending = self.ending.borrow().clone().unwrap_or_else(Ending::destroyed);
+    /// The error of every call after the end of the session.
+    fn ended_error(&self) -> RunError {
+        let ending = self.ending.borrow().clone().unwrap_or_else(SessionEnding::destroyed);
         let message = format!("session {} has ended: {}", self.id, ending.message);
-        RunError::new(ErrorCode::SessionEnded, message).with_hint("make a new one")
+        RunError::new(ErrorCode::SessionEnded, message).with_hint("open a new session")
     }
 
-    /// The live guest is gone. The session ends with it, unless there is something to go back to.
-    fn lose(&self, turn: &mut Turn, why: &RunError) {
-        turn.live = None;
-        if turn.parked.is_empty() {
-            self.say_ended(Ending::crashed(why));
-            *turn = Turn::default();
+    /// Notes that the live guest is gone. Without a checkpoint the session ends with it.
+    fn lose_live_guest(&self, guests: &mut SessionGuests, why: &RunError) {
+        guests.live = None;
+        if guests.parked.is_empty() {
+            self.set_ended(SessionEnding::failed(why));
+            *guests = SessionGuests::default();
         } else {
-            self.told().lost = Some(why.clone());
-            self.told().live = None;
+            self.facts().lost = Some(why.clone());
+            self.facts().live = None;
         }
     }
 
-    /// Takes note of guests that have ended while nothing was asked of them.
-    pub(crate) async fn find_dead(&self) {
-        let Ok(mut turn) = self.take_turn().await else { return };
-        let is_dead = turn.parked.iter().any(|parked| parked.branch.is_dead());
-        if is_dead {
-            turn.parked.retain(|parked| !parked.branch.is_dead());
-            self.told().drop_missing(&turn.parked, "it ended by itself");
+    /// Notices guests that have ended between two calls.
+    pub(crate) async fn check_guests(&self) {
+        let Ok(mut guests) = self.take_turn().await else { return };
+        let has_dead = guests.parked.iter().any(|parked| parked.branch.is_dead());
+        if has_dead {
+            guests.parked.retain(|parked| !parked.branch.is_dead());
+            self.facts().drop_missing(&guests.parked, "its guest ended by itself");
         }
-        let Some(dead) = turn.live.as_ref().filter(|live| live.is_dead()) else {
-            if is_dead && turn.live.is_none() && turn.parked.is_empty() {
-                let why = self.told().lost.clone().unwrap_or_else(|| crashed(None));
-                self.lose(&mut turn, &why);
+        let Some(dead) = guests.live.as_ref().filter(|live| live.is_dead()) else {
+            if has_dead && guests.live.is_none() && guests.parked.is_empty() {
+                let why = self.facts().lost.clone().unwrap_or_else(|| guest_ended(None));
+                self.lose_live_guest(&mut guests, &why);
             }
             return;
         };
-        let why = crashed(dead.end().await);
-        let why = turn.cell.as_ref().and_then(|cell| cell.ended_for()).unwrap_or(why);
-        tracing::warn!(session = self.id, reason = why.message, "a session's guest has ended");
-        self.lose(&mut turn, &why);
+        let why = guest_ended(dead.end().await);
+        let why = guests.cell.as_ref().and_then(|cell| cell.end_reason()).unwrap_or(why);
+        tracing::warn!(session = self.id, reason = why.message, "the guest of a session has ended");
+        self.lose_live_guest(&mut guests, &why);
     }
 }
 
-fn crashed(end: Option<belljar_jail::GuestEnd>) -> RunError {
+fn guest_ended(end: Option<belljar_jail::GuestEnd>) -> RunError {
     match end {
         Some(end) => crate::run::crashed(end),
         None => RunError::new(ErrorCode::SandboxCrashed, "the cell ended between runs"),
     }
-}
-
-fn session_name() -> String {
-    name("ses_")
-}
-
-fn checkpoint_name() -> String {
-    name("chk_")
 }

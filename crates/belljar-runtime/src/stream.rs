@@ -1,8 +1,7 @@
-//! A guest's socket, of which only what arrives is waited for.
+//! A guest's socket that wakes the host only for data to read.
 //!
-//! A stream that is also watched for room to write wakes its host each time the guest has read a
-//! command, only to find nothing to do. Here room is waited for while something does not fit, and at
-//! no other time.
+//! A stream that is also watched for room to write would wake the host each time the guest has read a
+//! command, with nothing to do. Here the host waits for room only while something does not fit.
 
 use std::{
     io,
@@ -15,19 +14,19 @@ use std::{
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use tokio::io::{AsyncRead, Interest, ReadBuf, unix::AsyncFd};
 
-/// The end from which is read.
+/// The half of the socket that the host reads.
 #[derive(Debug)]
 pub(crate) struct ReadEnd {
     socket: AsyncFd<Arc<OwnedFd>>,
 }
 
-/// The end into which is written.
+/// The half of the socket that the host writes.
 #[derive(Debug)]
 pub(crate) struct WriteEnd {
     socket: Arc<OwnedFd>,
 }
 
-/// Both ends of a socket that does not block.
+/// Both halves of a non-blocking socket.
 pub(crate) fn ends(socket: OwnedFd) -> io::Result<(ReadEnd, WriteEnd)> {
     let socket = Arc::new(socket);
     let write = WriteEnd { socket: socket.clone() };
@@ -51,7 +50,7 @@ impl AsyncRead for ReadEnd {
             let Ok(read) = read else { continue };
             let read = read?;
             if 0 < read && read < wanted {
-                // That was all there is: the next to come is announced.
+                // A short read means that the socket is empty; the kernel announces the next data.
                 ready.clear_ready();
             }
             buffer.advance(read);
@@ -61,8 +60,8 @@ impl AsyncRead for ReadEnd {
 }
 
 impl ReadEnd {
-    /// Does what needs something to read, again and again until there is some.
-    pub(crate) async fn when_there_is_some<T>(
+    /// Repeats an attempt to read until it does not block.
+    pub(crate) async fn when_readable<T>(
         &self,
         mut attempt: impl FnMut(BorrowedFd<'_>) -> io::Result<T>,
     ) -> io::Result<T> {
@@ -71,12 +70,12 @@ impl ReadEnd {
 }
 
 impl WriteEnd {
-    /// Writes some of it.
+    /// Writes a part of the bytes; returns how many.
     pub(crate) async fn write(&self, bytes: &[u8]) -> io::Result<usize> {
-        self.when_there_is_room(|socket| Ok(send(socket, bytes, SendFlags::NOSIGNAL)?)).await
+        self.when_writable(|socket| Ok(send(socket, bytes, SendFlags::NOSIGNAL)?)).await
     }
 
-    /// Writes all of it.
+    /// Writes the bytes to the last one.
     pub(crate) async fn write_all(&self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             let written = self.write(bytes).await?;
@@ -85,8 +84,8 @@ impl WriteEnd {
         Ok(())
     }
 
-    /// Does what needs room in the socket, again and again until there is some.
-    pub(crate) async fn when_there_is_room<T>(
+    /// Repeats an attempt to write until it does not block.
+    pub(crate) async fn when_writable<T>(
         &self,
         mut attempt: impl FnMut(BorrowedFd<'_>) -> io::Result<T>,
     ) -> io::Result<T> {
@@ -94,14 +93,17 @@ impl WriteEnd {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             done => return done,
         }
-        // A second descriptor: one can be watched for one thing only.
+        // A second descriptor, because each can be watched for one thing only.
         let socket = watched(self.socket.try_clone()?, Interest::WRITABLE)?;
         socket.async_io(Interest::WRITABLE, |socket| attempt(socket.as_fd())).await
     }
 }
 
 fn watched<T: AsRawFd>(socket: T, interest: Interest) -> io::Result<AsyncFd<T>> {
-    #[expect(deprecated, reason = "unsound only for what changes its descriptor; these own one")]
+    #[expect(
+        deprecated,
+        reason = "unsound only for types that change their descriptor; these own one"
+    )]
     AsyncFd::with_interest(socket, interest)
 }
 
@@ -119,7 +121,7 @@ mod tests {
 
     fn pair() -> (ReadEnd, WriteEnd, UnixStream) {
         let (ours, theirs) = UnixStream::pair().expect("a pair");
-        ours.set_nonblocking(true).expect("it can be told so");
+        ours.set_nonblocking(true).expect("a non-blocking socket");
         let (read, write) = ends(ours.into()).expect("both ends");
         (read, write, theirs)
     }

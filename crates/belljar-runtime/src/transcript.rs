@@ -1,19 +1,17 @@
-//! What a run printed, cut by the reader.
+//! Collects what a run prints, within caps that the host enforces.
 
 use std::{fmt::Debug, sync::Arc};
 
-pub use belljar_wire::Stream;
+use belljar_contract::{Limits, Stream, Truncation};
 
-use crate::{Limits, Truncated};
-
-/// Hears what a run prints while it goes on: every print and log line, until the run has printed
-/// more than it may.
+/// Receives what a run prints, as it prints: every print and log line, until the run has printed more than
+/// it may.
 pub trait Listener: Debug + Send + Sync {
-    /// Must not wait. `text` is as the code printed it, in pieces that may end anywhere.
+    /// Must not block. `text` is what the code printed, in pieces that may end anywhere.
     fn printed(&self, stream: Stream, text: &[u8]);
 }
 
-/// No more log entries than this are kept, however small.
+/// The host keeps no more log entries than this, however small they are.
 const MAX_LOG_ENTRIES: usize = 10_000;
 
 /// Collects a run's output within its caps.
@@ -21,8 +19,8 @@ const MAX_LOG_ENTRIES: usize = 10_000;
 pub(crate) struct Transcript {
     kept_bytes: usize,
     fatal_bytes: u64,
-    stdout: Captured,
-    stderr: Captured,
+    stdout: StreamCapture,
+    stderr: StreamCapture,
     logs: Vec<String>,
     log_bytes: usize,
     logs_cut: bool,
@@ -31,25 +29,25 @@ pub(crate) struct Transcript {
 }
 
 #[derive(Debug, Default)]
-struct Captured {
+struct StreamCapture {
     bytes: Vec<u8>,
     seen: u64,
 }
 
-/// A stream printed more than a run may print.
+/// A stream went over what a run may print.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TooMuchOutput {
-    /// Which one, by name.
+    /// The name of the stream, for the error message.
     pub(crate) stream: &'static str,
 }
 
-/// The texts of a finished run.
+/// The output of a run that has ended.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Texts {
     pub(crate) stdout: String,
     pub(crate) stderr: String,
     pub(crate) logs: Vec<String>,
-    pub(crate) truncated: Truncated,
+    pub(crate) truncated: Truncation,
 }
 
 impl Transcript {
@@ -57,8 +55,8 @@ impl Transcript {
         Self {
             kept_bytes: usize::try_from(limits.output_bytes).unwrap_or(usize::MAX),
             fatal_bytes: limits.output_fatal_bytes(),
-            stdout: Captured::default(),
-            stderr: Captured::default(),
+            stdout: StreamCapture::default(),
+            stderr: StreamCapture::default(),
             logs: Vec::new(),
             log_bytes: 0,
             logs_cut: false,
@@ -67,10 +65,10 @@ impl Transcript {
         }
     }
 
-    /// Takes one print.
+    /// Adds one print of the code.
     pub(crate) fn print(&mut self, stream: Stream, text: &[u8]) -> Result<(), TooMuchOutput> {
-        self.tell(stream, text);
-        self.enter(text)?;
+        self.notify(stream, text);
+        self.add_log_entry(text)?;
         let (captured, stream) = match stream {
             Stream::Stdout => (&mut self.stdout, "stdout"),
             Stream::Stderr => (&mut self.stderr, "stderr"),
@@ -82,20 +80,20 @@ impl Transcript {
         if captured.seen > self.fatal_bytes { Err(TooMuchOutput { stream }) } else { Ok(()) }
     }
 
-    /// Adds a log entry that was not printed.
+    /// Adds a log entry of the host.
     pub(crate) fn log(&mut self, text: &[u8]) -> Result<(), TooMuchOutput> {
-        self.tell(Stream::Log, text);
-        self.enter(text)
+        self.notify(Stream::Log, text);
+        self.add_log_entry(text)
     }
 
-    fn tell(&self, stream: Stream, text: &[u8]) {
+    fn notify(&self, stream: Stream, text: &[u8]) {
         if let Some(listener) = &self.listener {
             listener.printed(stream, text);
         }
     }
 
-    /// An entry of the log counts as a byte at least, so that empty ones end too.
-    fn enter(&mut self, text: &[u8]) -> Result<(), TooMuchOutput> {
+    /// An entry counts as at least one byte, so that empty entries reach the limit too.
+    fn add_log_entry(&mut self, text: &[u8]) -> Result<(), TooMuchOutput> {
         self.log_seen += text.len().max(1) as u64;
         let text = text.strip_suffix(b"\n").unwrap_or(text);
         let room = self.kept_bytes.saturating_sub(self.log_bytes);
@@ -105,30 +103,30 @@ impl Transcript {
             self.log_bytes += text.len();
             self.logs.push(String::from_utf8_lossy(text).into_owned());
         }
-        // Prints are log entries too: both streams may be full before this is.
+        // Prints are log entries too, so the log holds what both streams may.
         let fatal = self.fatal_bytes.saturating_mul(3);
         if self.log_seen > fatal { Err(TooMuchOutput { stream: "logs" }) } else { Ok(()) }
     }
 
-    /// What there is to show.
+    /// Ends the collection and returns the texts.
     pub(crate) fn finish(self) -> Texts {
-        let truncated = Truncated {
+        let truncated = Truncation {
             stdout: self.stdout.is_cut(),
             stderr: self.stderr.is_cut(),
             logs: self.logs_cut,
-            ..Truncated::default()
+            ..Truncation::default()
         };
         let (stdout, stderr) = (self.stdout.into_text(), self.stderr.into_text());
         Texts { stdout, stderr, logs: self.logs, truncated }
     }
 }
 
-impl Captured {
+impl StreamCapture {
     fn is_cut(&self) -> bool {
         self.seen > self.bytes.len() as u64
     }
 
-    /// A character cut in half at the cap is dropped; other bytes that are not UTF-8 are replaced.
+    /// Drops a character that the cap cut in half, and replaces other bytes that are not UTF-8.
     fn into_text(mut self) -> String {
         if self.is_cut() {
             let complete = match std::str::from_utf8(&self.bytes) {

@@ -17,8 +17,8 @@ use std::{
 };
 
 use belljar_jail::{
-    CellGrants, CellKind, CellLimits, GrantedTree, Guests, ZygotePlan,
-    control::{self, Ids, ZygoteOrder, ZygoteReply},
+    CellGrants, CellKind, CellLimits, GrantedTree, Guests, ZygotePlan, control,
+    control::{Ids, ZygoteOrder, ZygoteReply},
 };
 use thiserror::Error;
 use tokio::{
@@ -31,30 +31,30 @@ use tokio::{
 
 use crate::{LaunchError, cell::Cell};
 
-/// Longer than any machine that still works takes to confine and warm a zygote.
+/// How long a zygote may take to be confined and warm; far longer than a working machine needs.
 const HANDSHAKE: Duration = Duration::from_secs(20);
-/// Longer than any machine that still works takes to make a cell.
+/// How long a cell may take to be ready; far longer than a working machine needs.
 const CELL_MADE: Duration = Duration::from_secs(10);
-/// Longer than any zygote takes to answer an order that is not stuck.
+/// A zygote that takes longer to answer an order is stuck.
 const ANSWERED: Duration = Duration::from_secs(5);
 
 /// The program that becomes a zygote.
 #[derive(Debug, Clone)]
 pub struct ZygoteProgram {
-    /// Its path.
+    /// The file to start; the host starts it without environment, in `/`.
     pub path: PathBuf,
-    /// Its arguments.
+    /// The arguments that make it a zygote.
     pub arguments: Vec<String>,
 }
 
-/// What a cell is granted, and the trees of it.
+/// The grants of a cell, with its trees detached from the host's mounts.
 #[derive(Debug, Default)]
-pub(crate) struct Granted {
+pub(crate) struct DetachedGrants {
     pub(crate) grants: CellGrants,
     pub(crate) trees: Vec<OwnedFd>,
 }
 
-/// Detaches trees of the host's for cells of these ids, by a process started for that alone.
+/// Detaches trees of the host for cells with these ids, in a process started for that alone.
 pub(crate) async fn detach_trees(
     program: &ZygoteProgram,
     trees: Vec<GrantedTree>,
@@ -79,7 +79,7 @@ pub(crate) async fn detach_trees(
     }
 }
 
-/// Why a grant cannot be had.
+/// Why trees could not be detached.
 #[derive(Debug, Error)]
 pub(crate) enum DetachError {
     #[error("{}: {message}", path.display())]
@@ -92,18 +92,18 @@ pub(crate) enum DetachError {
 #[derive(Debug)]
 pub(crate) struct Zygote {
     control: Arc<UnixDatagram>,
-    orders: Arc<Mutex<Orders>>,
+    orders: Arc<Mutex<PendingOrders>>,
     next_serial: AtomicU64,
     reader: Mutex<Option<JoinHandle<()>>>,
     gone: watch::Receiver<bool>,
-    /// Whether it has left an order unanswered: it gets no other. Its cells go on.
+    /// Set when it has left an order unanswered. It gets no more orders; its cells go on.
     is_stuck: AtomicBool,
     ids: Ids,
     guests: Guests,
 }
 
-/// Orders not answered yet; `None` once the zygote is gone.
-type Orders = Option<HashMap<u64, oneshot::Sender<Result<Vec<OwnedFd>, String>>>>;
+/// Orders without an answer, by serial number; `None` once the zygote is gone.
+type PendingOrders = Option<HashMap<u64, oneshot::Sender<Result<Vec<OwnedFd>, String>>>>;
 
 impl Zygote {
     /// Starts a zygote and waits until it is confined and warm.
@@ -113,27 +113,27 @@ impl Zygote {
     ) -> Result<Self, LaunchError> {
         let (ours, theirs) = control::pair().map_err(LaunchError::spawn)?;
         let control = Arc::new(packet_socket(ours).map_err(LaunchError::spawn)?);
-        // Reaped whatever becomes of this call.
+        // A task of its own, so that the process is reaped even if this future is dropped.
         let reaper = tokio::spawn(reap(spawn(program, theirs).map_err(LaunchError::spawn)?));
         let ids = match handshake(&control, plan).await {
             Ok(ids) => ids,
             Err(error) => {
-                // The end of the stream ends whatever is there; only the reaping is left.
+                // The end of the stream ends every process there; only the reaping is left.
                 drop(control);
                 let _ = reaper.await;
                 return Err(error);
             }
         };
         let orders = Arc::new(Mutex::new(Some(HashMap::new())));
-        let (tell, gone) = watch::channel(false);
+        let (set_gone, gone) = watch::channel(false);
         let reader = tokio::spawn({
             let (control, orders) = (control.clone(), orders.clone());
             async move {
                 read_answers(&control, &orders).await;
                 *lock(&orders) = None;
                 let _ = reaper.await;
-                tracing::debug!("zygote gone");
-                tell.send_replace(true);
+                tracing::debug!("a zygote is gone");
+                set_gone.send_replace(true);
             }
         });
         let reader = Mutex::new(Some(reader));
@@ -149,12 +149,12 @@ impl Zygote {
         })
     }
 
-    /// Whom its cells run as.
+    /// The user and group that its cells run as.
     pub(crate) fn ids(&self) -> Ids {
         self.ids
     }
 
-    /// What the guests of its cells are.
+    /// Whether the guests of its cells are script engines or programs of the host.
     pub(crate) fn guests(&self) -> Guests {
         self.guests
     }
@@ -164,7 +164,7 @@ impl Zygote {
         lock(&self.orders).is_some() && !self.is_stuck.load(Ordering::Relaxed)
     }
 
-    /// Waits until it is gone.
+    /// Waits until the process of the zygote is reaped.
     pub(crate) async fn gone(&self) {
         let _ = self.gone.clone().wait_for(|gone| *gone).await;
     }
@@ -174,11 +174,11 @@ impl Zygote {
         self: &Arc<Self>,
         kind: CellKind,
         limits: CellLimits,
-        granted: Granted,
+        granted: DetachedGrants,
     ) -> Result<Cell, LaunchError> {
         let made = async {
             let fds = self.order_cell(kind, limits, granted).await?;
-            Cell::confined(fds, limits, self.clone()).await
+            Cell::take_over(fds, limits, self.clone()).await
         };
         let too_slow = |_| LaunchError::TooSlow { seconds: CELL_MADE.as_secs() };
         timeout(CELL_MADE, made).await.map_err(too_slow)?
@@ -188,7 +188,7 @@ impl Zygote {
         &self,
         kind: CellKind,
         limits: CellLimits,
-        granted: Granted,
+        granted: DetachedGrants,
     ) -> Result<Vec<OwnedFd>, LaunchError> {
         let serial = self.next_serial.fetch_add(1, Ordering::Relaxed);
         let (sender, answer) = oneshot::channel();
@@ -197,7 +197,7 @@ impl Zygote {
         }) else {
             return Err(LaunchError::NoHandshake);
         };
-        let Granted { grants, trees } = granted;
+        let DetachedGrants { grants, trees } = granted;
         let order = ZygoteOrder::MakeCell { serial, limits, grants, kind };
         send(&self.control, &order, &trees).await.map_err(|_| LaunchError::NoHandshake)?;
         let Ok(answer) = timeout(ANSWERED, answer).await else {
@@ -207,7 +207,7 @@ impl Zygote {
         let fds = answer.map_err(|_| LaunchError::NoHandshake)?;
         let fds = fds.map_err(|message| LaunchError::refused("cell".to_owned(), message))?;
         if fds.is_empty() {
-            // They came, and this process could not have them.
+            // The zygote sent descriptors, and this process has no room for them.
             return Err(LaunchError::spawn(rustix::io::Errno::MFILE.into()));
         }
         Ok(fds)
@@ -222,7 +222,7 @@ impl Zygote {
         }
     }
 
-    /// The warden takes the end of the stream as the end of the host.
+    /// Ends the stream, which the warden takes as the end of the host.
     fn hang_up(&self) {
         let _ = rustix::net::shutdown(&*self.control, rustix::net::Shutdown::Both);
     }
@@ -230,12 +230,12 @@ impl Zygote {
 
 impl Drop for Zygote {
     fn drop(&mut self) {
-        // The reader notices, and reaps.
+        // The reader task notices the end, and reaps.
         self.hang_up();
     }
 }
 
-/// Tells the zygote its plan and waits until it is confined and warm.
+/// Sends the zygote its plan and waits until it is confined and warm.
 async fn handshake(control: &UnixDatagram, plan: &ZygotePlan) -> Result<Ids, LaunchError> {
     let order = ZygoteOrder::Confine(plan.clone());
     send(control, &order, &[]).await.map_err(|_| LaunchError::NoHandshake)?;
@@ -265,15 +265,15 @@ async fn reap(mut child: Child) {
 #[expect(clippy::disallowed_methods, reason = "the one place that starts zygotes")]
 fn spawn(program: &ZygoteProgram, control: OwnedFd) -> io::Result<Child> {
     std::process::Command::new(&program.path)
-        // The program's real path is nothing a cell should find in its memory.
+        // A cell must not find the program's real path in its memory.
         .arg0("belljar")
         .args(&program.arguments)
         // Ctrl-C in a terminal goes to the host's process group; the host decides what it means.
         .process_group(0)
         .env_clear()
-        // A heap that grows to tens of megabytes, as parsing a big tool result makes it, asks for huge
-        // pages: far fewer page faults, which were a quarter of such a run. Other C libraries and
-        // kernels that have none take no notice.
+        // Large heaps, as from parsing a big tool result, ask for huge pages. That saves page faults, which
+        // were a quarter of the time of such a run. Other C libraries, and kernels without huge pages, ignore
+        // this.
         .env("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1")
         .current_dir(Path::new("/"))
         .stdin(Stdio::from(control))
@@ -282,7 +282,7 @@ fn spawn(program: &ZygoteProgram, control: OwnedFd) -> io::Result<Child> {
         .spawn()
 }
 
-/// A packet socket of any kind, registered with the runtime.
+/// A packet socket, registered with the async runtime.
 pub(crate) fn packet_socket(socket: OwnedFd) -> io::Result<UnixDatagram> {
     let socket = std::os::unix::net::UnixDatagram::from(socket);
     socket.set_nonblocking(true)?;
@@ -298,8 +298,8 @@ async fn send(control: &UnixDatagram, order: &ZygoteOrder, fds: &[OwnedFd]) -> i
     control.async_io(Interest::WRITABLE, || control::send(control, order, &fds)).await
 }
 
-/// Hands answers to whoever waits for them, until the zygote is gone.
-async fn read_answers(control: &UnixDatagram, orders: &Mutex<Orders>) {
+/// Passes answers to the callers that wait for them, until the zygote is gone.
+async fn read_answers(control: &UnixDatagram, orders: &Mutex<PendingOrders>) {
     while let Ok(Some((answer, fds))) = receive(control).await {
         let (serial, result) = match answer {
             ZygoteReply::Cell { serial } => (serial, Ok(fds)),
@@ -310,9 +310,9 @@ async fn read_answers(control: &UnixDatagram, orders: &Mutex<Orders>) {
             | ZygoteReply::Trees
             | ZygoteReply::NoTree { .. } => break,
         };
-        let waiting = lock(orders).as_mut().and_then(|orders| orders.remove(&serial));
-        // Nobody waits any more: the descriptors close and the cell ends.
-        waiting.map(|waiting| waiting.send(result));
+        let caller = lock(orders).as_mut().and_then(|orders| orders.remove(&serial));
+        // If the caller is gone, the descriptors close and the cell ends.
+        caller.map(|caller| caller.send(result));
     }
 }
 

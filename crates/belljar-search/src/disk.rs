@@ -1,8 +1,8 @@
-//! An index on disk, so that the next program need not read all tools again.
+//! The index on disk, so that the next process does not have to read all tools again.
 //!
-//! A file is believed only if it is whole (a hash over all of it), of this format, and made with this
-//! table. Anything else is an error that says so, and the caller makes the index anew: it is a copy of
-//! what the servers say, never the only one.
+//! A file is used only if its hash is right and it has this format and this table. Anything else is an
+//! error, and the caller builds the index again: it is a copy of what the servers say, never the only
+//! one.
 
 use std::{
     collections::BTreeMap,
@@ -16,37 +16,37 @@ use thiserror::Error;
 
 use crate::{
     document::Fingerprint,
-    index::{Entry, Index, Key},
+    index::{Index, Key, ToolEntry},
     meaning::Meaning,
-    table::{DIMENSIONS, Table},
+    table::{DIMENSIONS, VectorTable},
 };
 
-/// Changes with the format, and with how documents are read.
+/// Must change with the format, and with how documents are read.
 const MAGIC: &[u8; 8] = b"BJINDEX1";
 /// A larger file is not one of ours.
 const MOST_BYTES: u64 = 2 << 30;
 
-/// Why a file gives no index.
+/// Why an index could not be loaded.
 #[derive(Debug, Error)]
-pub enum LoadError {
-    /// It cannot be read.
-    #[error("the index of tools cannot be read")]
+pub enum IndexLoadError {
+    /// The file could not be read.
+    #[error("cannot read the index of tools")]
     Io(#[from] io::Error),
-    /// It is damaged, or not such a file at all.
+    /// The file is damaged, or not an index at all.
     #[error("the index of tools is damaged")]
     Damaged,
-    /// It was made by another version.
-    #[error("the index of tools is of another version")]
+    /// Another version wrote it.
+    #[error("the index of tools was written by another version")]
     OtherVersion,
 }
 
 impl Index {
-    /// Writes the index; either all of it is in the file then, or the file is as it was.
+    /// Writes the index atomically: on failure the file stays as it was.
     pub fn save(&self, path: &Path) -> io::Result<()> {
         let body = self.body();
         let beside = path.with_extension(format!("new-{}", std::process::id()));
         let mut file = fs::File::create(&beside)?;
-        let written = [MAGIC.as_slice(), Table::hash(), &Sha256::digest(&body), &body]
+        let written = [MAGIC.as_slice(), VectorTable::hash(), &Sha256::digest(&body), &body]
             .into_iter()
             .try_for_each(|part| file.write_all(part))
             .and_then(|()| fs::rename(&beside, path));
@@ -56,22 +56,22 @@ impl Index {
         written
     }
 
-    /// Reads an index.
-    pub fn load(path: &Path) -> Result<Self, LoadError> {
+    /// Reads an index that [`save`](Self::save) wrote.
+    pub fn load(path: &Path) -> Result<Self, IndexLoadError> {
         if fs::metadata(path)?.len() > MOST_BYTES {
-            return Err(LoadError::Damaged);
+            return Err(IndexLoadError::Damaged);
         }
         Self::from_bytes(&fs::read(path)?)
     }
 
-    pub(crate) fn from_bytes(file: &[u8]) -> Result<Self, LoadError> {
-        let file = file.strip_prefix(MAGIC).ok_or(LoadError::OtherVersion)?;
-        let file = file.strip_prefix(Table::hash()).ok_or(LoadError::OtherVersion)?;
-        let (hash, body) = file.split_first_chunk::<32>().ok_or(LoadError::Damaged)?;
+    pub(crate) fn from_bytes(file: &[u8]) -> Result<Self, IndexLoadError> {
+        let file = file.strip_prefix(MAGIC).ok_or(IndexLoadError::OtherVersion)?;
+        let file = file.strip_prefix(VectorTable::hash()).ok_or(IndexLoadError::OtherVersion)?;
+        let (hash, body) = file.split_first_chunk::<32>().ok_or(IndexLoadError::Damaged)?;
         if Sha256::digest(body).as_slice() != hash {
-            return Err(LoadError::Damaged);
+            return Err(IndexLoadError::Damaged);
         }
-        Body(body).index().ok_or(LoadError::Damaged)
+        IndexBody(body).index().ok_or(IndexLoadError::Damaged)
     }
 
     fn body(&self) -> Vec<u8> {
@@ -108,10 +108,10 @@ fn put_text(body: &mut Vec<u8>, text: &str) {
     body.extend(text.as_bytes());
 }
 
-/// What is left to read. Whole by its hash, and still nothing in it is taken on trust.
-struct Body<'a>(&'a [u8]);
+/// The bytes that are left to read. The hash is right, and they are checked all the same.
+struct IndexBody<'a>(&'a [u8]);
 
-impl<'a> Body<'a> {
+impl<'a> IndexBody<'a> {
     fn index(mut self) -> Option<Index> {
         let mut index = Index::default();
         let terms = self.number()?;
@@ -127,7 +127,7 @@ impl<'a> Body<'a> {
         self.0.is_empty().then_some(index)
     }
 
-    fn entry(&mut self, known: u32) -> Option<(Entry, Meaning)> {
+    fn entry(&mut self, known: u32) -> Option<(ToolEntry, Meaning)> {
         let key = Key { server: self.text()?.to_owned(), name: self.text()?.to_owned() };
         let fingerprint: Fingerprint = self.array()?;
         let count = self.number()? as usize;
@@ -139,7 +139,7 @@ impl<'a> Body<'a> {
         }
         let scale = self.fraction()?;
         let numbers = self.array::<DIMENSIONS>()?.map(u8::cast_signed);
-        Some((Entry { key, fingerprint, terms }, Meaning { numbers, scale }))
+        Some((ToolEntry { key, fingerprint, terms }, Meaning { numbers, scale }))
     }
 
     fn array<const LENGTH: usize>(&mut self) -> Option<[u8; LENGTH]> {

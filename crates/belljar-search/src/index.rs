@@ -1,34 +1,34 @@
-//! The index: all tools, what is known of each, and which are in it by which term.
+//! The index: all tools, their terms and meanings, and the tools of each term.
 //!
-//! What is kept of a tool depends on nothing but the tool, and how rare a term is is counted anew
-//! for each question; so an index that was changed step by step answers like one made afresh.
+//! An entry depends on nothing but its tool, and the rarity of a term is computed for each search; so an
+//! index that was updated step by step answers like a new one.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::{
     document::{Document, Fingerprint},
     meaning::Meaning,
-    reader::{Lexicon, Read, Reader, Term},
+    reader::{DocumentReader, DocumentTerms, Lexicon, Term},
     table::DIMENSIONS,
 };
 
-/// Terms without a tool that are put up with.
+/// How many unused terms are tolerated before the index is compacted.
 const MOST_UNUSED: usize = 10_000;
 
-/// Names a tool.
+/// Names one tool in an index.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key {
-    /// Whose tool it is.
+    /// The server that offers it; empty if there is none.
     pub server: String,
-    /// What it is called.
+    /// The name it is called by.
     pub name: String,
 }
 
-/// All tools that can be found.
+/// A searchable set of tools.
 #[derive(Debug, Default)]
 pub struct Index {
-    /// By slot; a slot without a tool is free.
-    pub(crate) entries: Vec<Option<Entry>>,
+    /// Tools by slot; a slot without a tool is free.
+    pub(crate) entries: Vec<Option<ToolEntry>>,
     pub(crate) meanings: Vec<[i8; DIMENSIONS]>,
     pub(crate) scales: Vec<f32>,
     /// The server of each slot, by number.
@@ -36,40 +36,40 @@ pub struct Index {
     servers: HashMap<String, u32>,
     by_key: BTreeMap<Key, u32>,
     pub(crate) lexicon: Lexicon,
-    /// By term.
+    /// By number of the term.
     postings: Vec<Vec<Posting>>,
     free: Vec<u32>,
 }
 
-/// What is known of a tool, besides its meaning.
+/// What is stored about a tool, apart from its meaning.
 #[derive(Debug)]
-pub(crate) struct Entry {
+pub(crate) struct ToolEntry {
     pub(crate) key: Key,
     pub(crate) fingerprint: Fingerprint,
     /// By number of the term.
     pub(crate) terms: Vec<(Term, f32)>,
 }
 
-/// A tool that has a term, and how heavily.
+/// A tool that has a term, and the weight of the term in it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Posting {
     pub(crate) slot: u32,
     pub(crate) weight: f32,
 }
 
-/// What an update did.
+/// How many tools an update read, removed and kept.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Update {
-    /// Tools that are new or not what they were.
+    /// Tools that are new or have changed.
     pub read: usize,
-    /// Tools that are gone.
+    /// Tools that are no longer there.
     pub removed: usize,
-    /// Tools that are as they were.
+    /// Tools that have not changed.
     pub kept: usize,
 }
 
 impl Index {
-    /// An index of these tools. Of two with one key the first stays.
+    /// An index of these tools. Of two tools with the same key the first is used.
     pub fn new<'a>(documents: impl IntoIterator<Item = Document<'a>>) -> Self {
         let mut index = Self::default();
         index.update(documents);
@@ -86,9 +86,9 @@ impl Index {
         self.by_key.is_empty()
     }
 
-    /// Makes the index one of exactly these tools; only those that changed are read.
+    /// Changes the index so that it holds exactly these tools; only those that changed are read.
     pub fn update<'a>(&mut self, documents: impl IntoIterator<Item = Document<'a>>) -> Update {
-        let mut reader = Reader::new();
+        let mut reader = DocumentReader::new();
         let mut update = Update::default();
         let mut wanted = HashSet::with_capacity(self.len());
         let mut stale = Vec::new();
@@ -102,8 +102,8 @@ impl Index {
                 update.kept += usize::from(wanted.insert(key));
             } else if wanted.insert(key.clone()) {
                 stale.extend(known);
-                let Read { terms, meaning } = reader.read(&document, &mut self.lexicon);
-                fresh.push((Entry { key, fingerprint, terms }, meaning));
+                let DocumentTerms { terms, meaning } = reader.read(&document, &mut self.lexicon);
+                fresh.push((ToolEntry { key, fingerprint, terms }, meaning));
             }
         }
         update.read = fresh.len();
@@ -120,7 +120,7 @@ impl Index {
         update
     }
 
-    /// Forgets terms and servers that no tool has any more.
+    /// Drops terms and servers that no tool has any more.
     fn compact(&mut self) {
         let old = std::mem::take(self);
         let mut terms: Vec<&str> = vec![""; old.lexicon.len()];
@@ -141,7 +141,7 @@ impl Index {
         }
     }
 
-    pub(crate) fn entry(&self, slot: u32) -> Option<&Entry> {
+    pub(crate) fn entry(&self, slot: u32) -> Option<&ToolEntry> {
         self.entries.get(slot as usize)?.as_ref()
     }
 
@@ -155,8 +155,8 @@ impl Index {
         self.servers.len()
     }
 
-    /// Puts a tool in that is not there yet.
-    pub(crate) fn insert(&mut self, entry: Entry, meaning: &Meaning) {
+    /// Adds a tool whose key is not in the index.
+    pub(crate) fn insert(&mut self, entry: ToolEntry, meaning: &Meaning) {
         let next = u32::try_from(self.servers.len()).unwrap_or(u32::MAX);
         let server = *self.servers.entry(entry.key.server.clone()).or_insert(next);
         let slot = self.free.pop().unwrap_or_else(|| {
@@ -186,7 +186,7 @@ impl Index {
             terms.extend(entry.terms.into_iter().map(|(term, _)| term));
             self.set(*slot, None, &Meaning::NONE, 0);
         }
-        // Each list is gone through once, however many tools go.
+        // Each list is traversed once, however many tools are removed.
         for term in terms {
             if let Some(postings) = self.postings.get_mut(term as usize) {
                 let entries = &self.entries;
@@ -197,7 +197,7 @@ impl Index {
         self.free.extend(slots);
     }
 
-    fn set(&mut self, slot: u32, entry: Option<Entry>, meaning: &Meaning, server: u32) {
+    fn set(&mut self, slot: u32, entry: Option<ToolEntry>, meaning: &Meaning, server: u32) {
         let at = slot as usize;
         if let (Some(entries), Some(numbers), Some(scale), Some(of)) = (
             self.entries.get_mut(at),

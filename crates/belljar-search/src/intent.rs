@@ -1,31 +1,31 @@
-//! What somebody asks for, taken apart: the whole, and each of its sentences.
+//! An intent, split into its sentences.
 //!
-//! An intent of several sentences often asks for several tools. What fits one sentence well is as
-//! good as what fits all a little, so every sentence is also asked for alone.
+//! An intent of several sentences often asks for several tools. A tool that fits one sentence well is as
+//! good as one that fits all a little, so every sentence is also searched for alone.
 
 use std::collections::HashMap;
 
 use crate::{
     index::Index,
-    meaning::Asked,
-    reader::{Reader, Term},
+    meaning::QueryMeaning,
+    reader::{DocumentReader, Term},
 };
 
 /// Characters that are read of an intent.
 const MOST_CHARACTERS: usize = 4_000;
-/// Different terms that are looked up.
+/// How many different terms are looked up.
 const MOST_TERMS: usize = 128;
-/// Sentences that are asked for alone.
+/// How many sentences are searched for alone.
 const MOST_SENTENCES: usize = 8;
-/// A sentence with fewer terms asks for nothing.
+/// A sentence with fewer terms is ignored.
 const FEWEST_TERMS: usize = 2;
 
-/// One thing that is asked for.
+/// The terms and the meaning of an intent, or of one of its sentences.
 #[derive(Debug)]
-pub(crate) struct Part {
+pub(crate) struct IntentPart {
     /// Each term once, with how rare it is, in the order of the text.
     pub(crate) terms: Vec<(Term, f32)>,
-    pub(crate) meaning: Asked,
+    pub(crate) meaning: QueryMeaning,
 }
 
 /// A sentence of an intent.
@@ -33,14 +33,14 @@ pub(crate) struct Part {
 pub(crate) struct Sentence {
     /// Its terms, as places among the terms of the whole.
     pub(crate) terms: Vec<usize>,
-    pub(crate) meaning: Asked,
+    pub(crate) meaning: QueryMeaning,
 }
 
-/// All that is asked for.
+/// An intent, ready to be compared with tools.
 #[derive(Debug)]
 pub(crate) struct Intent {
-    pub(crate) whole: Part,
-    /// None if there is only one.
+    pub(crate) whole: IntentPart,
+    /// Empty if there is only one.
     pub(crate) sentences: Vec<Sentence>,
     /// For each term, the word it comes from.
     pub(crate) words: HashMap<Term, String>,
@@ -50,7 +50,7 @@ impl Intent {
     pub(crate) fn new(text: &str, index: &Index) -> Self {
         let end = text.char_indices().nth(MOST_CHARACTERS).map_or(text.len(), |(at, _)| at);
         let text = text.get(..end).unwrap_or_default();
-        let mut reader = Reader::new();
+        let mut reader = DocumentReader::new();
         let mut words = HashMap::new();
         let (whole, _) = part(text, index, &mut reader, &mut words);
         let mut sentences = Vec::new();
@@ -69,13 +69,13 @@ impl Intent {
     }
 }
 
-/// A text as something that is asked for, and how many terms it has, known ones or not.
+/// Reads a text of the intent; also returns how many terms it has, known ones or not.
 fn part(
     text: &str,
     index: &Index,
-    reader: &mut Reader,
+    reader: &mut DocumentReader,
     words: &mut HashMap<Term, String>,
-) -> (Part, usize) {
+) -> (IntentPart, usize) {
     let mut terms: Vec<(Term, f32)> = Vec::new();
     let mut count = 0;
     let all = index.len() as f32;
@@ -89,7 +89,7 @@ fn part(
             words.entry(term).or_insert_with(|| word.text.to_owned());
         }
     });
-    (Part { terms, meaning: Asked::new(&meaning) }, count)
+    (IntentPart { terms, meaning: QueryMeaning::new(&meaning) }, count)
 }
 
 /// A sentence ends at a line's end, and at a mark that is followed by space.

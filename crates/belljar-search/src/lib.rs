@@ -1,8 +1,8 @@
-//! Finds a tool by what it is for, offline: the words an intent shares with what a tool says of
-//! itself, and how near the two are in meaning.
+//! Searches tools by intent, offline: by the words that an intent shares with a tool's description, and
+//! by how near the two are in meaning.
 //!
 //! [`Index`] holds the tools, [`Index::search`] ranks them. Nothing here knows of servers or
-//! protocols, and nothing a tool says can do more than win a search.
+//! protocols, and a hostile description can at most win a search.
 
 mod disk;
 mod document;
@@ -13,12 +13,12 @@ mod rank;
 mod reader;
 mod table;
 mod terms;
-mod together;
+mod usage;
 mod words;
 
-pub use disk::LoadError;
+pub use disk::IndexLoadError;
 pub use document::{Document, Parameter};
 pub use index::{Index, Key, Update};
-pub use rank::{Found, Parts, Query, Use};
-pub use table::{DIMENSIONS, Table};
-pub use together::Together;
+pub use rank::{Parts, Query, ScoreSet, SearchHit};
+pub use table::{DIMENSIONS, VectorTable};
+pub use usage::UsageHistory;

@@ -1,4 +1,4 @@
-//! What a text means: the sum of the meanings of its pieces, as a direction, in eight bits.
+//! The meaning of a text: the sum of the vectors of its pieces, as a direction, quantised to eight bits.
 
 use crate::table::DIMENSIONS;
 
@@ -9,15 +9,15 @@ pub(crate) struct Meaning {
     pub(crate) scale: f32,
 }
 
-/// A meaning to compare many with, made ready for that: seven bits, in numbers that are wide enough
-/// for the sum of four products.
+/// The meaning of a query, prepared for comparing it with many others: seven bits, in numbers that are
+/// wide enough for the sum of four products.
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub(crate) struct QueryMeaning {
     numbers: [i16; DIMENSIONS],
     scale: f32,
 }
 
-/// Numbers that are worked on at a time, as fits the registers of any processor of today.
+/// Numbers per step; fits the SIMD registers of current processors.
 const LANES: usize = 8;
 /// Numbers after which sums are moved to wider ones.
 const BLOCK: usize = 4 * LANES;
@@ -40,7 +40,7 @@ impl Meaning {
     }
 }
 
-impl Asked {
+impl QueryMeaning {
     pub(crate) fn new(meaning: &Meaning) -> Self {
         let mut numbers = [0; DIMENSIONS];
         for (half, number) in numbers.iter_mut().zip(&meaning.numbers) {

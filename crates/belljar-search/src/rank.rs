@@ -1,16 +1,16 @@
-//! Which tools fit an intent, best first.
+//! Ranks the tools that fit an intent.
 //!
 //! Two scores, each divided by the best of its kind for this question, so that neither outweighs the
 //! other because of its scale: the words shared (BM25F), and the nearness of meaning. Both look at
 //! every tool. The best few hundred are then compared sentence by sentence, and helped a little by
-//! the best tool of their server. docs/decisions/0017 says how the weights were chosen.
+//! the best tool of their server. docs/decisions/0015 says how the weights were chosen.
 
 use std::cmp::Ordering;
 
 use crate::{
     index::{Index, Key},
-    intent::{Intent, Part, Sentence},
-    together::Together,
+    intent::{Intent, IntentPart, Sentence},
+    usage::UsageHistory,
 };
 
 /// How much meaning counts; the rest is words.
@@ -21,32 +21,32 @@ const SENTENCE: f32 = 0.5;
 const SERVER: f32 = 0.3;
 /// How much a hint at the server counts.
 const HINT: f32 = 0.3;
-/// Tools that are looked at more closely.
+/// How many of the best tools are compared sentence by sentence.
 const CANDIDATES: usize = 256;
-/// What shares no word with the intent has to be at least this near in meaning.
+/// A tool that shares no word with the intent has to be at least this near in meaning.
 const NEAR: f32 = 0.2;
 
-/// What is asked.
+/// One search: the intent and what narrows it.
 #[derive(Clone, Copy)]
 pub struct Query<'a> {
-    /// What the tool is to be for.
+    /// What the tool should be able to do, in natural language.
     pub intent: &'a str,
-    /// How many are wanted.
+    /// How many results are wanted.
     pub k: usize,
-    /// What the server may be about, if somebody has an idea.
+    /// A guess what the server is about, if the caller has one.
     pub server_hint: Option<&'a str>,
-    /// Which tools may be found; all, if nothing is said.
+    /// Filters the tools; `None` admits all.
     pub may_find: Option<&'a dyn Fn(&Key) -> bool>,
-    /// What was used together before.
-    pub together: Option<&'a Together>,
-    /// Which scores count.
-    pub scores: Use,
+    /// Which tools earlier runs used together.
+    pub usage: Option<&'a UsageHistory>,
+    /// Which scores are used; all, unless something is being measured.
+    pub scores: ScoreSet,
 }
 
-/// Which scores count.
+/// Which scores a search uses.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Use {
-    /// Both.
+pub enum ScoreSet {
+    /// Words and meaning, in equal parts.
     #[default]
     All,
     /// Only words; for measuring.
@@ -55,23 +55,23 @@ pub enum Use {
     Meaning,
 }
 
-/// A tool found.
+/// One result of a search.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Found<'a> {
-    /// Which.
+pub struct SearchHit<'a> {
+    /// The tool that was found.
     pub key: &'a Key,
     /// Higher is better; only to be compared within one search.
     pub score: f32,
-    /// What the score is made of.
+    /// The scores that it was made of.
     pub parts: Parts,
     /// The words of the intent that are in it, the heaviest first.
     pub words: Vec<String>,
 }
 
-/// What a score is made of, each from 0 to 1: 1 is the best there was.
+/// The two parts of a score, each from 0 to 1, where 1 is the best tool of this search.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Parts {
-    /// The words shared.
+    /// How many of the intent's words it has, weighted by how rare they are.
     pub words: f32,
     /// The nearness of meaning.
     pub meaning: f32,
@@ -80,8 +80,8 @@ pub struct Parts {
 impl<'a> Query<'a> {
     /// The `k` best for an intent.
     pub fn new(intent: &'a str, k: usize) -> Self {
-        let (server_hint, may_find, together) = (None, None, None);
-        Self { intent, k, server_hint, may_find, together, scores: Use::All }
+        let (server_hint, may_find, usage) = (None, None, None);
+        Self { intent, k, server_hint, may_find, usage, scores: ScoreSet::All }
     }
 }
 
@@ -92,7 +92,7 @@ impl std::fmt::Debug for Query<'_> {
     }
 }
 
-/// One of the best, while it is looked at.
+/// A tool among the best so far.
 struct Candidate {
     slot: u32,
     score: f32,
@@ -101,23 +101,23 @@ struct Candidate {
 
 impl Index {
     /// The tools that fit best, best first; fewer than asked for if fewer fit at all.
-    pub fn search(&self, query: &Query<'_>) -> Vec<Found<'_>> {
+    pub fn search(&self, query: &Query<'_>) -> Vec<SearchHit<'_>> {
         let intent = Intent::new(query.intent, self);
         let most = query.k.clamp(CANDIDATES, self.entries.len().max(CANDIDATES));
         let mut candidates = self.scored(&intent.whole, query, most);
         self.by_sentence(&intent, &mut candidates, query.scores);
         self.by_server(&mut candidates, query);
         candidates.sort_by(|left, right| self.order(left, right));
-        if let Some(together) = query.together {
+        if let Some(usage) = query.usage {
             let key = |candidate: &Candidate| self.entry(candidate.slot).map(|entry| &entry.key);
-            together.reorder(&mut candidates, key, |candidate| candidate.score);
+            usage.reorder(&mut candidates, key, |candidate| candidate.score);
         }
         candidates.truncate(query.k);
         candidates.into_iter().filter_map(|found| self.found(&found, &intent)).collect()
     }
 
-    /// The best of all tools for one thing asked for, in no order.
-    fn scored(&self, part: &Part, query: &Query<'_>, most: usize) -> Vec<Candidate> {
+    /// The best tools for one part of the intent, unsorted.
+    fn scored(&self, part: &IntentPart, query: &Query<'_>, most: usize) -> Vec<Candidate> {
         let mut words = vec![0.0_f32; self.entries.len()];
         for (term, rarity) in &part.terms {
             for posting in self.postings(*term) {
@@ -152,8 +152,8 @@ impl Index {
         query.may_find.is_none_or(|may| self.entry(slot).is_some_and(|entry| may(&entry.key)))
     }
 
-    /// Mixes in how well each fits the sentence it fits best.
-    fn by_sentence(&self, intent: &Intent, candidates: &mut [Candidate], scores: Use) {
+    /// Adds to each score how well the tool fits its best sentence.
+    fn by_sentence(&self, intent: &Intent, candidates: &mut [Candidate], scores: ScoreSet) {
         if intent.sentences.is_empty() {
             return;
         }
@@ -183,8 +183,8 @@ impl Index {
         }
     }
 
-    /// What each term of a part counts for one tool.
-    fn weights(&self, slot: u32, part: &Part) -> Vec<f32> {
+    /// The weight of each term of a part in one tool.
+    fn weights(&self, slot: u32, part: &IntentPart) -> Vec<f32> {
         let terms = self.entry(slot).map(|entry| entry.terms.as_slice()).unwrap_or_default();
         let weight = |term| {
             let at = terms.binary_search_by_key(&term, |(term, _)| *term).ok()?;
@@ -193,7 +193,7 @@ impl Index {
         part.terms.iter().map(|(term, rarity)| rarity * weight(*term).unwrap_or(0.0)).collect()
     }
 
-    /// Helps the tools of servers whose best tool fits well, and of servers that fit a hint.
+    /// Raises the tools of servers whose best tool fits well, and of servers that fit the hint.
     fn by_server(&self, candidates: &mut [Candidate], query: &Query<'_>) {
         let best = self.best_of_servers(candidates);
         let hinted = query.server_hint.map(|hint| {
@@ -225,13 +225,13 @@ impl Index {
         Some(*number as usize)
     }
 
-    /// Better ones first; ties go by name, so that one question has one answer.
+    /// Better ones first; ties are ordered by name, so that equal searches give equal results.
     fn order(&self, left: &Candidate, right: &Candidate) -> Ordering {
         let key = |candidate: &Candidate| self.entry(candidate.slot).map(|entry| &entry.key);
         right.score.total_cmp(&left.score).then_with(|| key(left).cmp(&key(right)))
     }
 
-    fn found(&self, candidate: &Candidate, intent: &Intent) -> Option<Found<'_>> {
+    fn found(&self, candidate: &Candidate, intent: &Intent) -> Option<SearchHit<'_>> {
         let entry = self.entry(candidate.slot)?;
         let weights = self.weights(candidate.slot, &intent.whole);
         let terms = intent.whole.terms.iter().zip(weights).filter(|(_, weight)| *weight > 0.0);
@@ -242,15 +242,15 @@ impl Index {
         let mut words: Vec<String> = shared.into_iter().map(|(_, word)| word.clone()).collect();
         words.dedup();
         let Candidate { score, parts, .. } = *candidate;
-        Some(Found { key: &entry.key, score, parts, words })
+        Some(SearchHit { key: &entry.key, score, parts, words })
     }
 }
 
-/// The best so far, and a few more that are cut off now and then.
+/// The best candidates so far; surplus ones are cut off from time to time.
 struct Top {
     kept: Vec<Candidate>,
     most: usize,
-    /// What is not better is not among the best.
+    /// A candidate has to score higher than this to be among the best.
     least: f32,
 }
 
@@ -293,11 +293,11 @@ impl Parts {
         Self { words: share(self.words, best.words), meaning: share(self.meaning, best.meaning) }
     }
 
-    fn score(self, scores: Use) -> f32 {
+    fn score(self, scores: ScoreSet) -> f32 {
         match scores {
-            Use::All => (1.0 - MEANING) * self.words + MEANING * self.meaning,
-            Use::Words => self.words,
-            Use::Meaning => self.meaning,
+            ScoreSet::All => (1.0 - MEANING) * self.words + MEANING * self.meaning,
+            ScoreSet::Words => self.words,
+            ScoreSet::Meaning => self.meaning,
         }
     }
 }

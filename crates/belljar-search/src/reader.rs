@@ -1,18 +1,18 @@
-//! Reads documents and intents: which terms are in them, how heavily, and what they mean.
+//! Reads documents and intents: their terms with weights, and their meaning.
 
 use std::collections::HashMap;
 
 use crate::{
-    document::{Document, Field},
+    document::{Document, DocumentField},
     meaning::Meaning,
-    table::{DIMENSIONS, Piece, Table},
-    terms::Terms,
-    words::{Humps, Splitter, Word},
+    table::{DIMENSIONS, Piece, VectorTable},
+    terms::TermSplitter,
+    words::{Humps, SplitWord, Splitter},
 };
 
-/// How soon more of the same term stops counting.
+/// BM25's k1: how soon repetitions of a term stop counting.
 const SATURATION: f32 = 2.5;
-/// How much long texts are held back, from not at all to in proportion.
+/// BM25's b: how much long texts are penalised, from 0 (not at all) to 1.
 const LENGTH: f32 = 0.75;
 /// Words remembered while many documents are read.
 const MOST_REMEMBERED: usize = 100_000;
@@ -51,48 +51,48 @@ impl Lexicon {
     }
 }
 
-/// What is known of a document.
+/// The terms and the meaning of a document.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Read {
+pub(crate) struct DocumentTerms {
     /// Each term once, by number, with how much it counts.
     pub(crate) terms: Vec<(Term, f32)>,
     pub(crate) meaning: Meaning,
 }
 
-/// What a word comes to, so that it is worked out once.
+/// The term and the pieces of a word, computed once.
 #[derive(Debug)]
-struct Remembered {
+struct WordPieces {
     term: Option<Term>,
     pieces: Box<[Piece]>,
 }
 
-/// Reads many documents.
+/// Reads documents one after the other, and remembers what their words are made of.
 #[derive(Debug)]
-pub(crate) struct Reader {
-    table: &'static Table,
+pub(crate) struct DocumentReader {
+    table: &'static VectorTable,
     splitter: Splitter,
-    terms: Terms,
+    terms: TermSplitter,
     pieces: Vec<Piece>,
-    /// English words that were met before.
-    remembered: HashMap<Box<str>, Remembered>,
+    /// ASCII words that were read before.
+    remembered: HashMap<Box<str>, WordPieces>,
     /// The terms of the field that is being read.
     found: Vec<Term>,
 }
 
-impl Reader {
+impl DocumentReader {
     pub(crate) fn new() -> Self {
         Self {
-            table: Table::get(),
+            table: VectorTable::get(),
             splitter: Splitter::default(),
-            terms: Terms::default(),
+            terms: TermSplitter::default(),
             pieces: Vec::new(),
             remembered: HashMap::new(),
             found: Vec::new(),
         }
     }
 
-    /// Reads a document.
-    pub(crate) fn read(&mut self, document: &Document<'_>, lexicon: &mut Lexicon) -> Read {
+    /// The terms and the meaning of one document.
+    pub(crate) fn read(&mut self, document: &Document<'_>, lexicon: &mut Lexicon) -> DocumentTerms {
         let mut weights: Vec<(Term, f32)> = Vec::with_capacity(64);
         let mut sum = [0.0; DIMENSIONS];
         for (field, texts) in document.fields() {
@@ -104,20 +104,20 @@ impl Reader {
             let weight = field.lexical / (1.0 - LENGTH + LENGTH * length);
             weights.extend(self.found.iter().map(|term| (*term, weight)));
         }
-        Read { terms: merged(weights), meaning: Meaning::of(&sum) }
+        DocumentTerms { terms: merged(weights), meaning: Meaning::of(&sum) }
     }
 
     fn text(
         &mut self,
         text: &str,
-        field: Field,
+        field: DocumentField,
         lexicon: &mut Lexicon,
         sum: &mut [f32; DIMENSIONS],
     ) {
         let Self { table, splitter, terms, pieces, remembered, found } = self;
         terms.begin();
         splitter.split(text, field.most, Humps::Split, |word| {
-            if let Some(Remembered { term, pieces }) = remembered.get(word.text) {
+            if let Some(WordPieces { term, pieces }) = remembered.get(word.text) {
                 found.extend(term);
                 pieces.iter().for_each(|piece| table.add(*piece, field.meaning, sum));
                 return;
@@ -133,17 +133,17 @@ impl Reader {
             if word.text.is_ascii() && remembered.len() < MOST_REMEMBERED {
                 let term = found.get(before).copied();
                 let pieces = pieces.as_slice().into();
-                remembered.insert(word.text.into(), Remembered { term, pieces });
+                remembered.insert(word.text.into(), WordPieces { term, pieces });
             }
         });
     }
 
-    /// Reads what somebody asks for: calls `each` with every term, and gives the meaning.
+    /// Reads an intent: calls `each` with every term, and returns the meaning.
     pub(crate) fn ask(
         &mut self,
         text: &str,
         most: usize,
-        mut each: impl FnMut(Word<'_>, &str),
+        mut each: impl FnMut(SplitWord<'_>, &str),
     ) -> Meaning {
         let Self { table, splitter, terms, pieces, .. } = self;
         let mut sum = [0.0; DIMENSIONS];
@@ -163,7 +163,7 @@ impl Reader {
     }
 }
 
-/// Each term once, with what all its places together count.
+/// Each term once, with the saturated sum of its weights.
 fn merged(mut weights: Vec<(Term, f32)>) -> Vec<(Term, f32)> {
     weights.sort_by_key(|(term, _)| *term);
     weights.dedup_by(|(term, weight), (kept, sum)| {

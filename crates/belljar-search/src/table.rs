@@ -1,11 +1,11 @@
-//! The table of meanings: a vector for every piece of a word, distilled from a language model.
+//! A vector for every word piece, distilled from a language model.
 //!
-//! `scripts/distill` makes the file, `table/NOTICE` says of what. It is part of the program, so
-//! nothing is read from disk; what takes time when it is first used is the list of pieces.
+//! `scripts/distill` makes the file, `table/NOTICE` names its sources. It is part of the program, so
+//! nothing is read from disk; the first use parses the list of pieces.
 
 use std::{collections::HashMap, fmt, sync::OnceLock};
 
-/// How many numbers a meaning has.
+/// How many numbers a vector has.
 pub const DIMENSIONS: usize = 256;
 const FILE: &[u8] = include_bytes!("../table/table.bin");
 const MAGIC: &[u8; 8] = b"BJTABLE1";
@@ -17,14 +17,14 @@ const MOST_CHARACTERS: usize = 100;
 const INSIDE: &str = "##";
 
 /// A vector for every piece of a word.
-pub struct Table {
+pub struct VectorTable {
     /// Pieces that begin a word.
     first: HashMap<&'static str, u32>,
     /// Pieces that go on with one, without their mark.
     further: HashMap<&'static str, u32>,
-    /// By what the numbers of a row are multiplied; how much the piece says is in there.
+    /// The factor of each row; it includes how much the piece says.
     scales: Vec<f32>,
-    /// Signed numbers.
+    /// One row for each piece; the bytes are signed numbers.
     rows: &'static [[u8; DIMENSIONS]],
     longest: usize,
 }
@@ -33,17 +33,17 @@ pub struct Table {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Piece(pub(crate) u32);
 
-impl Table {
-    /// The table of this program. The first call takes it apart.
+impl VectorTable {
+    /// The table of this program. The first call parses it.
     pub fn get() -> &'static Self {
-        static TABLE: OnceLock<Table> = OnceLock::new();
+        static TABLE: OnceLock<VectorTable> = OnceLock::new();
         TABLE.get_or_init(Self::load)
     }
 
-    /// Takes the file apart.
+    /// Parses the file.
     ///
-    /// A file that is not what the script wrote gives a table without pieces: a test makes sure that
-    /// the one in the program is not such a file.
+    /// A file that the script did not write gives a table without pieces; a test makes sure that the
+    /// one in the program is right.
     #[doc(hidden)]
     pub fn load() -> Self {
         Self::read(FILE).unwrap_or_else(|| Self {
@@ -133,13 +133,13 @@ impl Table {
         self.rows.is_empty()
     }
 
-    /// Tells this table from any other: the hash its file says it has.
+    /// Identifies this table: the hash in its file.
     pub(crate) fn hash() -> &'static [u8] {
         FILE.get(MAGIC.len()..MAGIC.len() + HASH).unwrap_or_default()
     }
 }
 
-impl fmt::Debug for Table {
+impl fmt::Debug for VectorTable {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Table").field("pieces", &self.len()).finish_non_exhaustive()
     }

@@ -1,13 +1,13 @@
-//! From words to the terms they are looked up by: stop words left out, endings cut off, scripts
-//! without spaces as pairs of characters.
+//! Splits words into terms: without stop words and endings; scripts without spaces become pairs of
+//! characters.
 
-use crate::words::{Word, is_chinese};
+use crate::words::{SplitWord, is_chinese};
 
-/// A longer word is no word; it is looked up by its beginning.
+/// Only the beginning of a longer word is used.
 const MOST_CHARACTERS: usize = 40;
 /// From here on, scripts are mostly written without spaces: Thai, Lao, Burmese, Khmer, kana, hangul.
 const WITHOUT_SPACES: char = '\u{e00}';
-/// Words that say nothing about what a tool is for; sorted.
+/// Stop words; sorted, because they are searched by bisection.
 const EMPTY: [&str; 104] = [
     "a", "about", "again", "all", "also", "am", "an", "and", "any", "are", "as", "at", "be",
     "been", "being", "but", "by", "can", "could", "d", "did", "do", "does", "for", "from", "had",
@@ -20,21 +20,21 @@ const EMPTY: [&str; 104] = [
     "yours", "yourself",
 ];
 
-/// Makes terms of words that come one after the other.
+/// Makes terms of consecutive words.
 #[derive(Debug, Default)]
-pub(crate) struct Terms {
+pub(crate) struct TermSplitter {
     term: String,
     before: Option<char>,
 }
 
-impl Terms {
-    /// Forgets the word before: another text begins.
+impl TermSplitter {
+    /// Begins another text: the word before is forgotten.
     pub(crate) fn begin(&mut self) {
         self.before = None;
     }
 
     /// Calls `each` with every term of a word.
-    pub(crate) fn of(&mut self, word: Word<'_>, mut each: impl FnMut(&str)) {
+    pub(crate) fn of(&mut self, word: SplitWord<'_>, mut each: impl FnMut(&str)) {
         let before = self.before.take();
         if word.is_punctuation || is_empty(word.text) {
             return;

@@ -1,4 +1,4 @@
-//! Text taken apart into words, the way the distilled model's own tokenizer does it: cleaned,
+//! Splits text into words as the distilled model's own tokenizer does: cleaned,
 //! without accents, in lower case, split at white space and punctuation, every Chinese character a
 //! word of its own. Names are split at their humps besides: `getHTTPStatus` is get, http, status.
 
@@ -8,7 +8,7 @@ use icu_properties::{
     props::{GeneralCategory, GeneralCategoryGroup},
 };
 
-/// What is done at `aB` and `ABc`.
+/// Whether words are split at `aB` and `ABc`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Humps {
     /// A word ends there.
@@ -20,7 +20,7 @@ pub(crate) enum Humps {
 
 /// A word, or one sign of punctuation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Word<'a> {
+pub(crate) struct SplitWord<'a> {
     /// Folded and in lower case.
     pub(crate) text: &'a str,
     /// Whether nothing was between it and the word before.
@@ -29,7 +29,7 @@ pub(crate) struct Word<'a> {
     pub(crate) is_punctuation: bool,
 }
 
-/// Takes texts apart. Keeps its buffers, so that many short texts cost few allocations.
+/// Splits texts into words. Reuses its buffers, so that many short texts cost few allocations.
 #[derive(Debug, Default)]
 pub(crate) struct Splitter {
     characters: Vec<char>,
@@ -43,7 +43,7 @@ impl Splitter {
         text: &str,
         most: usize,
         humps: Humps,
-        mut each: impl FnMut(Word<'_>),
+        mut each: impl FnMut(SplitWord<'_>),
     ) {
         self.clean(text, most);
         let mut characters = self.characters.iter().copied().peekable();
@@ -52,7 +52,7 @@ impl Splitter {
         word.clear();
         let mut end = |word: &mut String, is_joined: bool, is_punctuation: bool| {
             if !word.is_empty() {
-                each(Word { text: word, is_joined, is_punctuation });
+                each(SplitWord { text: word, is_joined, is_punctuation });
                 word.clear();
             }
         };

@@ -6,11 +6,13 @@
 #[cfg(test)]
 mod tests;
 
+use belljar_contract::{Artifact, Change, RunError, RunResult, RunStatus, ToolReport, Truncation};
 use rmcp::model::{CallToolResult, ContentBlock};
+use serde::Serialize;
 use serde_json::{Map, Value, json, value::RawValue};
 
 use crate::{
-    backend::{ApprovalKind, ApprovalRequest, RunReport, ToolsFound},
+    backend::{ApprovalKind, ApprovalRequest, RunReport, RunState, ToolsFound},
     request::RequestError,
     sessions::SessionError,
 };
@@ -20,58 +22,67 @@ const MAX_TEXT_BYTES: usize = 256 << 10;
 /// A value of more parts is not part of an answer: each takes some 80 bytes, however short it is.
 const MAX_UNFOLDED_PARTS: usize = 1 << 18;
 /// Fields of the canonical result that are passed on when they say something.
-const OPTIONAL: &[&str] = &[
-    "error",
-    "session_id",
-    "artifacts",
-    "changes",
-    "truncated",
-    "tools",
-    "cached",
-    "lossy",
-    "approval",
-    "approvals",
-    "message",
-    "handle",
-    "preview",
-];
+#[derive(Debug, Serialize)]
+struct OptionalFields<'a> {
+    error: &'a Option<RunError>,
+    session_id: &'a Option<String>,
+    artifacts: &'a [Artifact],
+    changes: &'a [Change],
+    truncated: &'a Truncation,
+    tools: &'a ToolReport,
+    cached: bool,
+    lossy: bool,
+}
+
+impl<'a> OptionalFields<'a> {
+    fn of(result: &'a RunResult) -> Self {
+        let RunResult { error, session_id, artifacts, changes, truncated, tools, .. } = result;
+        let (cached, lossy) = (result.cached, result.lossy);
+        Self { error, session_id, artifacts, changes, truncated, tools, cached, lossy }
+    }
+}
 
 /// The answer for a run that has ended, or for how it stands.
 pub(crate) fn run(report: &RunReport) -> CallToolResult {
     if let Some(first) = report.waiting.first() {
         return waiting(&first.run_id, &report.waiting);
     }
-    let empty = Map::new();
-    let given = report.value.as_object().unwrap_or(&empty);
-    let status = given.get("status").and_then(Value::as_str).unwrap_or("failed");
     let mut shown = Map::new();
-    shown.insert("status".to_owned(), json!(status));
-    if let Some(id) = given.get("id").or_else(|| given.get("run_id")) {
-        shown.insert("run_id".to_owned(), id.clone());
+    let mut show = |name: &str, value: Value| drop(shown.insert(name.to_owned(), value));
+    show("status", json!(report.status()));
+    if !report.id().is_empty() {
+        show("run_id", json!(report.id()));
     }
-    if let Some(result) = &report.result {
-        shown.insert("result".to_owned(), unfolded(result));
-    }
-    for name in ["logs", "metrics"] {
-        if let Some(value) = given.get(name) {
-            shown.insert(name.to_owned(), value.clone());
+    match &report.run {
+        RunState::Ended(result) => {
+            show("result", unfolded(&result.result));
+            show("logs", json!(result.logs));
+            show("metrics", json!(result.metrics));
+            if result.logs.is_empty() && !result.stdout.is_empty() {
+                show("stdout", json!(result.stdout));
+            }
+            // The code's own: whatever it put in there is passed on, be it false or null.
+            let state = unfolded(&result.state);
+            if state != json!({}) {
+                show("state", state);
+            }
+            if let Value::Object(fields) = json!(OptionalFields::of(result)) {
+                for (name, value) in fields.into_iter().filter(|(_, value)| !is_empty(value)) {
+                    show(&name, without_nulls(&value));
+                }
+            }
+        }
+        RunState::Unfinished(run) => {
+            if let Some(message) = &run.message {
+                show("message", json!(message));
+            }
         }
     }
-    let said_nothing = given.get("logs").is_none_or(is_empty);
-    if said_nothing && let Some(printed) = given.get("stdout").filter(|text| !is_empty(text)) {
-        shown.insert("stdout".to_owned(), printed.clone());
-    }
-    // The code's own: whatever it put in there is passed on, be it false or null.
-    if let Some(state) = given.get("state").filter(|state| **state != json!({})) {
-        shown.insert("state".to_owned(), state.clone());
-    }
-    for name in OPTIONAL {
-        if let Some(value) = given.get(*name).filter(|value| !is_empty(value)) {
-            shown.insert((*name).to_owned(), without_nulls(value));
-        }
-    }
-    let failed = matches!(status, "failed" | "aborted" | "interrupted")
-        || given.get("success").is_some_and(|success| success == false && status == "completed");
+    let failed = match report.status() {
+        RunStatus::Failed | RunStatus::Aborted | RunStatus::Interrupted => true,
+        RunStatus::Completed => report.result().is_some_and(|result| !result.success),
+        RunStatus::Running | RunStatus::ApprovalRequired | RunStatus::InDoubt => false,
+    };
     structured(Value::Object(shown), failed)
 }
 

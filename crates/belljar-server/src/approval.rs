@@ -11,6 +11,7 @@ mod tests;
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use belljar_contract::Verdict;
 use belljar_wire::text::is_invisible;
 use rmcp::{
     RoleServer,
@@ -22,7 +23,7 @@ use rmcp::{
 };
 use serde_json::Value;
 
-use crate::backend::{ApprovalKind, ApprovalRequest, Verdict};
+use crate::backend::{ApprovalKind, ApprovalRequest};
 
 /// Fields of the question about a call in doubt, and its possible answers.
 const ANSWER: &str = "answer";
@@ -156,7 +157,8 @@ pub(crate) fn verdict(answer: &ElicitResult, extent: QuestionExtent) -> Option<V
                 (None, Some(DENY)) => Some(Verdict::Deny),
                 (None, Some(USE)) => {
                     let result = given(RESULT)?.as_str()?;
-                    serde_json::from_str(result).ok().map(Verdict::Use)
+                    let json = serde_json::from_str::<Value>(result).ok()?;
+                    Some(Verdict::Use(json.to_string()))
                 }
                 _ => None,
             }

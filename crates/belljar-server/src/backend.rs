@@ -4,18 +4,18 @@
 //! [`Backend::call_tool`] ends the run. The gateway keeps a future alive for as long as somebody
 //! may still want its answer, also after the request that started it was answered.
 
-use std::{collections::BTreeMap, future::Future, time::Duration};
+use std::{future::Future, time::Duration};
 
+use belljar_contract::{ExecuteRequest, RunResult, RunStatus, Stream, Verdict};
 use schemars::JsonSchema;
-use serde::{Serialize, Serializer, ser::SerializeMap as _};
-use serde_json::{Map, Value, value::RawValue};
+use serde::Serialize;
+use serde_json::{Map, Value};
 
 use crate::{
     feed::{Feed, RunEvent},
     live::{LiveRun, RunRegistration},
     meter::BackgroundMeter,
     records::{Records, RunInfo},
-    request::ExecuteRequest,
     sessions::Sessions,
     traces::{Span, SpanKind, TraceContext, Traces},
     workflows::WorkflowBackend,
@@ -36,7 +36,7 @@ pub trait Backend: Sessions + Records + WorkflowBackend {
         approval_id: &str,
         verdict: Verdict,
         by: &str,
-    ) -> impl Future<Output = Result<(), DecideError>> + Send;
+    ) -> impl Future<Output = Result<(), DecisionError>> + Send;
 
     /// The `k` tools nearest to what is intended, best first, and the servers that did not say in time
     /// which tools they have.
@@ -102,64 +102,81 @@ pub trait Backend: Sessions + Records + WorkflowBackend {
     ) -> impl Future<Output = Value> + Send;
 }
 
-/// How a run went, or how it goes.
-#[derive(Debug, Clone)]
+/// How a run went, or how it stands.
+#[derive(Debug, Clone, Serialize)]
 pub struct RunReport {
-    /// The canonical result: `id`, `status`, `success`, `logs`, `error`, `metrics`, …; all of it but
-    /// `result`.
-    pub value: Value,
-    /// The `result`: the value of the code, as text. Unfolded it would take many times its size, so
-    /// it is passed on as it came.
-    pub result: Option<Box<RawValue>>,
+    /// Its result, or as much as is known before there is one.
+    #[serde(flatten)]
+    pub run: RunState,
     /// Calls that wait for a person; empty once the run has ended.
+    #[serde(rename = "approvals", skip_serializing_if = "Vec::is_empty")]
     pub waiting: Vec<ApprovalRequest>,
 }
 
-impl RunReport {
-    /// A run that has ended, with its canonical result in one piece. For small ones.
-    pub fn ended(mut value: Value) -> Self {
-        let result = value.as_object_mut().and_then(|fields| fields.remove(RESULT));
-        let result = result.and_then(|result| serde_json::value::to_raw_value(&result).ok());
-        Self { value, result, waiting: Vec::new() }
-    }
-
-    /// A run that has ended, from the text of its canonical result.
-    pub fn from_json(text: &str) -> Result<Self, serde_json::Error> {
-        let mut fields: BTreeMap<String, Box<RawValue>> = serde_json::from_str(text)?;
-        let result = fields.remove(RESULT);
-        let unfold = |(name, text): (String, Box<RawValue>)| {
-            serde_json::from_str(text.get()).map(|value| (name, value))
-        };
-        let fields = fields.into_iter().map(unfold).collect::<Result<Map<_, _>, _>>()?;
-        Ok(Self { value: Value::Object(fields), result, waiting: Vec::new() })
-    }
-
-    /// The text of the canonical result.
-    pub fn to_json(&self) -> Vec<u8> {
-        serde_json::to_vec(self).unwrap_or_default()
-    }
+/// A run with its result, or without one yet.
+#[derive(Debug, Clone, Serialize)]
+#[serde(untagged)]
+pub enum RunState {
+    /// It has ended, or stopped until a host resumes it. The value in it stays the text it is:
+    /// unfolded it would take many times its size.
+    Ended(Box<RunResult>),
+    /// It has no result yet.
+    Unfinished(PendingRun),
 }
 
-/// What the value of the code is called.
-const RESULT: &str = "result";
+/// A run that has no result yet.
+#[derive(Debug, Clone, Serialize)]
+pub struct PendingRun {
+    /// The id that requests name it by.
+    pub id: String,
+    /// How it stands.
+    pub status: RunStatus,
+    /// Always false: clients look at one field, whether or not the run has ended.
+    pub success: bool,
+    /// What to do next, where that needs saying.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}
 
-/// As the canonical result, its fields in the order of their names.
-impl Serialize for RunReport {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Value::Object(fields) = &self.value else { return self.value.serialize(serializer) };
-        let mut map = serializer.serialize_map(None)?;
-        let (before, after): (Vec<_>, Vec<_>) =
-            fields.iter().partition(|(name, _)| name.as_str() < RESULT);
-        for (name, value) in before {
-            map.serialize_entry(name, value)?;
+impl RunReport {
+    /// A run with its result.
+    pub fn ended(result: RunResult) -> Self {
+        Self { run: RunState::Ended(Box::new(result)), waiting: Vec::new() }
+    }
+
+    /// A run without a result yet.
+    pub fn unfinished(id: &str, status: RunStatus, message: Option<String>) -> Self {
+        let run = PendingRun { id: id.to_owned(), status, success: false, message };
+        Self { run: RunState::Unfinished(run), waiting: Vec::new() }
+    }
+
+    /// The id that requests name it by.
+    pub fn id(&self) -> &str {
+        match &self.run {
+            RunState::Ended(result) => &result.id,
+            RunState::Unfinished(run) => &run.id,
         }
-        if let Some(result) = &self.result {
-            map.serialize_entry(RESULT, result)?;
+    }
+
+    /// How it stands.
+    pub fn status(&self) -> RunStatus {
+        match &self.run {
+            RunState::Ended(result) => result.status,
+            RunState::Unfinished(run) => run.status,
         }
-        for (name, value) in after {
-            map.serialize_entry(name, value)?;
+    }
+
+    /// Its result, if there is one.
+    pub fn result(&self) -> Option<&RunResult> {
+        match &self.run {
+            RunState::Ended(result) => Some(result),
+            RunState::Unfinished(_) => None,
         }
-        map.end()
+    }
+
+    /// The text that clients get.
+    pub fn to_json(&self) -> Vec<u8> {
+        serde_json::to_vec(self).unwrap_or_default()
     }
 }
 
@@ -222,22 +239,9 @@ impl ApprovalKind {
     }
 }
 
-/// What a person said.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Verdict {
-    /// The call may go on.
-    Approve,
-    /// It may not; one in doubt fails.
-    Deny,
-    /// A call in doubt is made again.
-    Retry,
-    /// A call in doubt happened, and gave this.
-    Use(Value),
-}
-
 /// Why a decision did not count.
 #[derive(Debug, thiserror::Error)]
-pub enum DecideError {
+pub enum DecisionError {
     /// No approval has this id.
     #[error("no approval is called {0}")]
     Unknown(String),
@@ -308,17 +312,6 @@ pub struct PassThrough {
     pub output_schema: Option<Map<String, Value>>,
     /// The upstream's annotations, as it sent them.
     pub annotations: Option<Value>,
-}
-
-/// Where something printed belongs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stream {
-    /// Standard output.
-    Stdout,
-    /// Standard error.
-    Stderr,
-    /// Neither: log lines, and attempts that were denied.
-    Log,
 }
 
 /// A backend reports the progress of a run through this. Cheap to clone; reporting never waits.

@@ -9,6 +9,7 @@ mod workflow;
 
 use std::{sync::Arc, time::Duration};
 
+use belljar_contract::{ExecuteRequest, Verdict};
 use rmcp::{
     ErrorData, RoleServer,
     model::{
@@ -28,10 +29,10 @@ use self::{
 use crate::{
     answer,
     approval::{self, Channel, QuestionExtent, QuestionForm},
-    backend::{ApprovalRequest, Backend, DecideError, RunReport, Verdict},
+    backend::{ApprovalRequest, Backend, DecisionError, RunReport},
     gateway::Gateway,
     live::{ABORTED, LOST, LiveRun, ProgressUpdates, RunOutcome},
-    request::{ExecuteRequest, Fields, RequestError},
+    request::{ArgumentFields, RequestError, decode_execute},
     tools,
 };
 
@@ -120,7 +121,7 @@ impl<B: Backend> Gateway<B> {
         }
         let refused = |error: RequestError| Ok(answer::refused(&error).into());
         match &*request.name {
-            tools::EXECUTE => match ExecuteRequest::decode(arguments) {
+            tools::EXECUTE => match decode_execute(arguments) {
                 Ok(request) => self.execute(call, request).await,
                 Err(error) => refused(error),
             },
@@ -195,7 +196,7 @@ impl<B: Backend> Gateway<B> {
     }
 
     async fn search(&self, arguments: JsonObject) -> Result<CallToolResponse, RequestError> {
-        let mut fields = Fields::new("", &["intent", "k"], arguments)?;
+        let mut fields = ArgumentFields::new("", &["intent", "k"], arguments)?;
         let missing = || RequestError::Missing { field: "intent".to_owned() };
         let intent = fields.text("intent")?.ok_or_else(missing)?;
         let k = fields.count("k")?.unwrap_or(DEFAULT_FOUND).clamp(1, MOST_FOUND);
@@ -251,7 +252,7 @@ impl<B: Backend> Gateway<B> {
         }
         match (decided, live) {
             // The approval is still open, and asking again now would not help.
-            (Err(DecideError::Failed(_)), _) => call.dismissed.push(id.to_owned()),
+            (Err(DecisionError::Failed(_)), _) => call.dismissed.push(id.to_owned()),
             (_, Some(live)) => live.settled(id),
             (_, None) => {}
         }
@@ -415,13 +416,13 @@ fn stored_answer(call: &McpCall, run_id: &str, report: &RunReport) -> CallToolRe
         AnswerShape::Tool if !report.waiting.is_empty() => {
             answer::tool_waiting(run_id, &report.waiting).into()
         }
-        AnswerShape::Tool => answer::tool(&report.value).into(),
+        AnswerShape::Tool => answer::tool(&serde_json::json!(report)).into(),
         AnswerShape::Run => answer::run(report).into(),
     }
 }
 
 fn decode_get_run(arguments: JsonObject) -> Result<(String, Option<Duration>), RequestError> {
-    let mut fields = Fields::new("", &["run_id", "wait_ms"], arguments)?;
+    let mut fields = ArgumentFields::new("", &["run_id", "wait_ms"], arguments)?;
     let missing = || RequestError::Missing { field: "run_id".to_owned() };
     let run_id = fields.text("run_id")?.ok_or_else(missing)?;
     Ok((run_id, fields.count("wait_ms")?.map(Duration::from_millis)))

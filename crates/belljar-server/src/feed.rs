@@ -13,7 +13,9 @@ use std::{
 
 use tokio::sync::mpsc;
 
-use crate::backend::{ApprovalRequest, Stream};
+use belljar_contract::Stream;
+
+use crate::backend::ApprovalRequest;
 
 /// A client that follows a run receives something at least this often, so that it knows that the
 /// server is alive.

@@ -36,8 +36,8 @@ mod unambiguous;
 mod workflows;
 
 pub use backend::{
-    ApprovalKind, ApprovalRequest, Backend, DecideError, EndRun, MissingServer, PassThrough,
-    RunReport, RunReporter, SearchError, Stream, ToolMatch, ToolsFound, Verdict,
+    ApprovalKind, ApprovalRequest, Backend, DecisionError, EndRun, MissingServer, PassThrough,
+    PendingRun, RunReport, RunReporter, RunState, SearchError, ToolMatch, ToolsFound,
 };
 pub use gateway::{Gateway, ServerOptions};
 pub use guard::{AllowedSources, Auth};
@@ -45,7 +45,7 @@ pub use http::{HttpConfig, HttpLimits, HttpServer, ServeError, serve_http};
 pub use meter::{BackgroundMeter, TaskMeasurement};
 pub use names::{NameError, is_well_formed};
 pub use records::{EventInfo, Records, RecordsError, RunInfo};
-pub use request::{Access, ExecuteRequest, Grants, Language, Limits, RequestError, Workspace};
+pub use request::{RequestError, decode_execute};
 pub use sessions::{
     CheckpointInfo, CheckpointTaken, FileContent, FileInfo, FileKind, FileList, SessionError,
     SessionInfo, SessionRequest, Sessions,

@@ -10,8 +10,9 @@ use std::{
     time::{Duration, Instant},
 };
 
+use belljar_contract::{ErrorCode, RunError, RunResult, RunStatus};
 use bytes::Bytes;
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 use tokio::{
     sync::watch,
     task::{AbortHandle, JoinHandle},
@@ -74,30 +75,25 @@ pub(crate) enum RunOutcome {
 impl RunOutcome {
     /// Whether the run only stopped: it resumes by itself unless it is ended.
     pub(crate) fn can_resume(&self) -> bool {
-        matches!(self.status(), Some("interrupted" | "in_doubt" | "approval_required"))
+        self.status().is_some_and(RunStatus::is_paused)
     }
 
     /// Whether a call of the run may or may not have happened.
     pub(crate) fn is_in_doubt(&self) -> bool {
-        self.status() == Some("in_doubt")
+        self.status() == Some(RunStatus::InDoubt)
     }
 
-    fn status(&self) -> Option<&str> {
-        let Self::Run(report, _) = self else { return None };
-        report.value.get("status").and_then(Value::as_str)
+    fn status(&self) -> Option<RunStatus> {
+        match self {
+            Self::Run(report, _) => Some(report.status()),
+            Self::Tool(_) | Self::Refused(_) | Self::Aborted | Self::Lost => None,
+        }
     }
 }
 
-/// The canonical result of a run that was ended before it could report anything, without its id.
-pub(crate) fn aborted_result() -> Map<String, Value> {
-    let error = json!({"type": "SandboxError", "code": "run.aborted", "message": ABORTED});
-    let fields = [
-        ("status", json!("aborted")),
-        ("success", json!(false)),
-        ("result", Value::Null),
-        ("error", error),
-    ];
-    fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+/// The canonical result of a run that was ended before it could report anything.
+pub(crate) fn aborted_result(id: &str) -> RunResult {
+    RunResult::not_run(id, RunStatus::Aborted, RunError::new(ErrorCode::RunAborted, ABORTED))
 }
 
 /// A handle on a run that is under way or has just ended.
@@ -144,7 +140,7 @@ pub(crate) struct RunDetails {
 
 impl RunDetails {
     /// The entry for a list, if the run ends now.
-    pub(crate) fn ended(self, id: String, status: String) -> RunInfo {
+    pub(crate) fn ended(self, id: String, status: RunStatus) -> RunInfo {
         let Self { language, durable, started_ms } = self;
         let finished_ms = Some(now_ms());
         RunInfo { id, status, language, durable, started_ms, finished_ms }
@@ -353,7 +349,7 @@ impl LiveRuns {
                 let waits = !live.state.borrow().waiting.is_empty();
                 RunInfo {
                     id: id.clone(),
-                    status: if waits { "approval_required" } else { "running" }.to_owned(),
+                    status: if waits { RunStatus::ApprovalRequired } else { RunStatus::Running },
                     language: details.language,
                     durable: details.durable,
                     started_ms: details.started_ms,

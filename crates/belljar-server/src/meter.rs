@@ -3,6 +3,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use belljar_contract::RunResult;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
@@ -42,8 +43,8 @@ impl BackgroundMeter {
     }
 
     /// A run ended with this canonical result. `of` is the workflow it is part of.
-    pub fn ran(&self, result: &Value, took: Duration, of: &str) {
-        self.metrics.run_ended(result, took);
+    pub fn ran(&self, result: &RunResult, took: Duration, of: &str) {
+        self.metrics.run_ended(result.status, Some(result), took);
         if let Some(traces) = &self.traces {
             let workflow = TraceContext::from_text(of);
             let context = TraceContext::child_of(Some(workflow));

@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use serde_json::Value;
+use belljar_contract::{ErrorKind, RunResult, RunStatus};
 
 /// Upper bounds of the buckets for times, in milliseconds.
 const TIMES_MS: &[f64] =
@@ -24,21 +24,6 @@ const SIZES_MB: &[f64] =
 const COUNTS: &[f64] = &[0.0, 1.0, 2.0, 5.0, 10.0, 25.0, 50.0, 100.0];
 /// The most series of answers; routes are few, but clients choose methods.
 const MAX_ANSWER_SERIES: usize = 512;
-/// Types of errors (A7); any other counts as `SandboxError`.
-const ERROR_TYPES: &[&str] = &[
-    "SyntaxError",
-    "RuntimeError",
-    "TimeoutError",
-    "MemoryError",
-    "PermissionError",
-    "ToolError",
-    "LimitError",
-    "SerializationError",
-    "SandboxError",
-];
-const STATUSES: &[&str] =
-    &["completed", "failed", "aborted", "interrupted", "approval_required", "in_doubt"];
-
 /// All counters and histograms of one server.
 #[derive(Debug)]
 pub(crate) struct ServerMetrics {
@@ -74,9 +59,10 @@ struct Histogram {
 impl Default for ServerMetrics {
     fn default() -> Self {
         let times = |name, help| Histogram::new(name, help, TIMES_MS);
+        let stopped = RunStatus::ALL.into_iter().filter(|status| *status != RunStatus::Running);
         let inner = Counts {
-            runs: STATUSES.iter().map(|status| (*status, 0)).collect(),
-            errors: ERROR_TYPES.iter().map(|kind| (*kind, 0)).collect(),
+            runs: stopped.map(|status| (status.as_str(), 0)).collect(),
+            errors: ErrorKind::ALL.iter().map(|kind| (kind.as_str(), 0)).collect(),
             answers: BTreeMap::new(),
             duration: times("code_execution_duration_ms", "From request to result."),
             startup: times("sandbox_startup_ms", "From admission to a confined cell in hand."),
@@ -92,32 +78,21 @@ impl Default for ServerMetrics {
 }
 
 impl ServerMetrics {
-    /// A run ended with this canonical result.
-    pub(crate) fn run_ended(&self, result: &Value, took: Duration) {
-        let number = |name: &str| result.get("metrics")?.get(name)?.as_f64();
-        let text = |pointer: &str| result.pointer(pointer).and_then(Value::as_str);
+    /// A run ended or stopped.
+    pub(crate) fn run_ended(&self, status: RunStatus, result: Option<&RunResult>, took: Duration) {
         self.with(|inner| {
-            let status = one_of(STATUSES, text("/status"), "failed");
-            *inner.runs.entry(status).or_default() += 1;
-            if result.get("error").is_some_and(Value::is_object) {
-                let kind = one_of(ERROR_TYPES, text("/error/type"), "SandboxError");
-                *inner.errors.entry(kind).or_default() += 1;
-            }
+            *inner.runs.entry(status.as_str()).or_default() += 1;
             inner.duration.add(milliseconds(took));
-            inner.memory_now = number("memoryUsedMB").unwrap_or(inner.memory_now);
-            let measured = [
-                (&mut inner.startup, number("startupTimeMs")),
-                (&mut inner.execution, number("executionTimeMs")),
-                (&mut inner.memory, number("memoryUsedMB")),
-            ];
-            for (histogram, number) in measured {
-                if let Some(number) = number {
-                    histogram.add(number);
-                }
+            let Some(result) = result else { return };
+            if let Some(error) = &result.error {
+                *inner.errors.entry(error.kind.as_str()).or_default() += 1;
             }
-            let injected = result.pointer("/tools/injected").and_then(Value::as_array);
-            let injected = injected.map_or(0, Vec::len);
-            inner.injected.add(injected as f64);
+            let metrics = &result.metrics;
+            inner.memory_now = metrics.memory_mb;
+            inner.startup.add(metrics.startup_ms);
+            inner.execution.add(metrics.execution_ms);
+            inner.memory.add(metrics.memory_mb);
+            inner.injected.add(result.tools.injected.len() as f64);
         });
     }
 

@@ -6,6 +6,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
+use belljar_contract::RunStatus;
 use bytes::Bytes;
 
 use crate::records::RunInfo;
@@ -58,7 +59,7 @@ impl RecentRuns {
     pub(crate) fn result(&self, id: &str, which: ResultFilter) -> Option<Bytes> {
         let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let (run, result) = inner.by_id.get(id)?;
-        let is_final = matches!(run.status.as_str(), "completed" | "failed");
+        let is_final = matches!(run.status, RunStatus::Completed | RunStatus::Failed);
         (is_final || which == ResultFilter::Any).then(|| result.clone())
     }
 
@@ -76,7 +77,7 @@ mod tests {
     fn run(number: usize) -> RunInfo {
         RunInfo {
             id: format!("run_{number}"),
-            status: "completed".into(),
+            status: RunStatus::Completed,
             language: "python".into(),
             durable: false,
             started_ms: 0,

@@ -2,6 +2,7 @@
 
 use std::future::Future;
 
+use belljar_contract::RunStatus;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -45,9 +46,8 @@ pub trait Records: Send + Sync + 'static {
 pub struct RunInfo {
     /// The id that requests name it by.
     pub id: String,
-    /// Its status: `running`, `completed`, `failed`, `aborted`, `interrupted` (its host stopped or
-    /// died), `approval_required`, `in_doubt`.
-    pub status: String,
+    /// How it stands.
+    pub status: RunStatus,
     /// The language of its code.
     pub language: String,
     /// Whether it survives its host.

@@ -5,14 +5,15 @@
 
 use std::{fmt, future::Future, pin::Pin};
 
+use belljar_contract::{
+    ExecuteRequest, GrantsRequest, Language, LimitsRequest, WorkspaceRequest, object_or_default,
+    optional_object, optional_whole_number,
+};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tokio::io::AsyncRead;
 
-use crate::{
-    backend::{RunReport, RunReporter},
-    request::{ExecuteRequest, Grants, Language, Limits, Workspace},
-};
+use crate::backend::{RunReport, RunReporter};
 
 /// Keeps sessions. Calls about one session are answered in the order in which they come.
 pub trait Sessions: Send + Sync + 'static {
@@ -101,22 +102,28 @@ pub trait Sessions: Send + Sync + 'static {
     ) -> impl Future<Output = Result<(), SessionError>> + Send;
 }
 
-/// A session that is asked for.
-#[derive(Debug, Clone, Default, PartialEq)]
+/// A session as a client asks for it.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub struct SessionRequest {
-    /// What its code is written in; the backend's default if absent.
+    /// What its code is written in; TypeScript if absent.
     pub language: Option<Language>,
     /// What its runs may reach.
-    pub grants: Grants,
-    /// The only tools its runs may call (`server__tool`, globs); absent means what policy allows.
-    pub tools: Option<Vec<String>>,
+    #[serde(deserialize_with = "object_or_default")]
+    #[schemars(with = "Option<GrantsRequest>")]
+    pub grants: GrantsRequest,
     /// What the session may use; a run in it may ask for less.
-    pub limits: Limits,
-    /// The directory it works on; never committed by itself.
-    pub workspace: Option<Workspace>,
-    /// It ends when nothing was asked of it for so long; the backend's default if absent.
+    #[serde(deserialize_with = "object_or_default")]
+    #[schemars(with = "Option<LimitsRequest>")]
+    pub limits: LimitsRequest,
+    /// The directory it works on, copy-on-write, at `/work`; never committed by itself.
+    #[serde(deserialize_with = "optional_object")]
+    pub workspace: Option<WorkspaceRequest>,
+    /// It ends when nothing was asked of it for so long; 15 minutes if absent.
+    #[serde(deserialize_with = "optional_whole_number")]
     pub idle_seconds: Option<u64>,
-    /// It ends after so long, used or not; the backend's default if absent.
+    /// It ends after so long, used or not; the host's default if absent.
+    #[serde(deserialize_with = "optional_whole_number")]
     pub lifetime_seconds: Option<u64>,
 }
 

@@ -5,8 +5,9 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
+use belljar_contract::{ExecuteRequest, Language, RunResult};
 use bytes::Bytes;
-use serde_json::Value;
+use serde_json::json;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::{
@@ -15,7 +16,6 @@ use crate::{
     gateway::{Gateway, GatewayState},
     live::{LiveRun, ProgressUpdates, RunDetails, RunOutcome, aborted_result},
     records::RunInfo,
-    request::{ExecuteRequest, Language},
     traces::{Span, SpanKind, TraceContext},
 };
 
@@ -47,8 +47,8 @@ impl<B: Backend> Gateway<B> {
                 },
                 None => shared.backend.execute(request, reporter).await,
             };
-            if let Some(traces) = &shared.traces {
-                traces.send(span(&report.value, context, began.elapsed()).with_parent(asked_by));
+            if let (Some(traces), Some(result)) = (&shared.traces, report.result()) {
+                traces.send(span(result, context, began.elapsed()).with_parent(asked_by));
             }
             shared.record_run(known, report, began.elapsed())
         };
@@ -68,8 +68,8 @@ impl<B: Backend> Gateway<B> {
             async move {
                 let began = Instant::now();
                 if let Some(report) = shared.backend.resume(&id, reporter).await {
-                    if let Some(traces) = &shared.traces {
-                        traces.send(span(&report.value, context, began.elapsed()));
+                    if let (Some(traces), Some(result)) = (&shared.traces, report.result()) {
+                        traces.send(span(result, context, began.elapsed()));
                     }
                     return shared.record_run(known, report, began.elapsed());
                 }
@@ -87,12 +87,8 @@ impl<B: Backend> Gateway<B> {
 impl<B: Backend> GatewayState<B> {
     /// Counts a run that has ended or stopped, and keeps its result for clients that ask again.
     fn record_run(&self, details: RunDetails, report: RunReport, took: Duration) -> RunOutcome {
-        self.metrics.run_ended(&report.value, took);
-        let text = |name: &str| {
-            let text = report.value.get(name).and_then(Value::as_str);
-            text.unwrap_or_default().to_owned()
-        };
-        let info = details.ended(text("id"), text("status"));
+        self.metrics.run_ended(report.status(), report.result(), took);
+        let info = details.ended(report.id().to_owned(), report.status());
         let finished = outcome(report);
         if let RunOutcome::Run(_, json) = &finished {
             self.recent.save(info, json.clone());
@@ -104,9 +100,7 @@ impl<B: Backend> GatewayState<B> {
     fn on_cut_off(self: &Arc<Self>, details: RunDetails) -> impl FnOnce(&str) + Send + 'static {
         let (shared, began) = (self.clone(), Instant::now());
         move |id: &str| {
-            let mut result = aborted_result();
-            result.insert("id".to_owned(), id.into());
-            shared.record_run(details, RunReport::ended(Value::Object(result)), began.elapsed());
+            shared.record_run(details, RunReport::ended(aborted_result(id)), began.elapsed());
         }
     }
 }
@@ -117,20 +111,20 @@ fn outcome(report: RunReport) -> RunOutcome {
 }
 
 /// A run as a span: how it went and what it used, nothing of its code or data.
-pub(crate) fn span(result: &Value, context: TraceContext, took: Duration) -> Span {
-    let known = |pointer: &str| result.pointer(pointer).cloned().unwrap_or_default();
-    Span::ended("run".to_owned(), SpanKind::Internal, context, took)
-        .ok(known("/success") == true)
-        .with("belljar.run.id", known("/id"))
-        .with("belljar.run.status", known("/status"))
-        .with("belljar.session.id", known("/session_id"))
-        .with("belljar.engine", known("/isolation/engine"))
-        .with("belljar.startup_ms", known("/metrics/startupTimeMs"))
-        .with("belljar.execution_ms", known("/metrics/executionTimeMs"))
-        .with("belljar.cpu_ms", known("/metrics/cpuTimeMs"))
-        .with("belljar.memory_mb", known("/metrics/memoryUsedMB"))
-        .with("belljar.tool_calls", known("/metrics/toolCalls"))
-        .with("error.type", known("/error/type"))
+pub(crate) fn span(result: &RunResult, context: TraceContext, took: Duration) -> Span {
+    let span = Span::ended("run".to_owned(), SpanKind::Internal, context, took);
+    let metrics = &result.metrics;
+    span.ok(result.success)
+        .with("belljar.run.id", json!(result.id))
+        .with("belljar.run.status", json!(result.status))
+        .with("belljar.session.id", json!(result.session_id))
+        .with("belljar.engine", json!(result.isolation.engine))
+        .with("belljar.startup_ms", json!(metrics.startup_ms))
+        .with("belljar.execution_ms", json!(metrics.execution_ms))
+        .with("belljar.cpu_ms", json!(metrics.cpu_ms))
+        .with("belljar.memory_mb", json!(metrics.memory_mb))
+        .with("belljar.tool_calls", json!(metrics.tool_calls))
+        .with("error.type", json!(result.error.as_ref().map(|error| error.kind)))
 }
 
 /// The wall clock, in milliseconds since 1970.

@@ -4,13 +4,16 @@
 mod tests;
 
 use std::{
-    fmt, fs,
-    io::{self, Read as _, Write as _},
+    fmt, fs, io,
+    io::{Read as _, Write as _},
     os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _},
     path::Path,
 };
 
-use belljar_paths::owner::{self, Purpose, UntrustedPath};
+use belljar_paths::{
+    owner,
+    owner::{Purpose, UntrustedPath},
+};
 use sha2::{Digest, Sha256};
 
 /// A secret that lets its bearer use the server. `Debug` does not show it.

@@ -1,15 +1,16 @@
 //! Questions to a person, and the answers.
 //!
-//! An approval leaves `pending` once and never returns to it. Whoever changes it does so in one
-//! transaction that looks first, so that of several processes exactly one decides. Past its time
-//! an approval reads as expired; who *acts* on that ([`Store::wait_decision`], [`Store::decide`])
-//! writes it down first, so that nobody can approve it afterwards.
+//! An approval leaves `pending` once and never returns to it. The transaction that changes it checks
+//! its state first, so that of several processes exactly one decides. After its deadline an approval
+//! reads as expired; whoever *acts* on that ([`Store::wait_decision`], [`Store::decide`]) writes it
+//! first, so that it cannot be approved afterwards.
 //!
-//! One whose run is over reads as expired, too, and cannot be decided. That is not written down: a run
-//! that was given up and that a person takes up again asks again.
+//! An approval whose run is over reads as expired, too, and cannot be decided. That is not written: an
+//! aborted run that a person resumes asks again.
 
 use std::time::Duration;
 
+use belljar_contract::Verdict;
 use rusqlite::{Connection, Row};
 use thiserror::Error;
 
@@ -20,31 +21,31 @@ use crate::{
 
 mod decide;
 
-/// The first and the longest pause between two looks at an approval.
+/// The first and the longest delay between two polls of an approval.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
-/// An id is found by no less than this of its beginning: a slip of the finger approves nothing.
+/// A shorter prefix finds no approval, so that a typing error approves nothing.
 const SHORTEST_PREFIX: usize = 4;
-/// What the kind of a question begins with that is about a call which may have happened.
+/// The prefix of every kind of question about a call that may have happened.
 const IN_DOUBT: &str = "in_doubt";
-/// What a person may say a call gave.
+/// The longest result, in bytes, that a person may enter for a call.
 const MOST_RESULT: usize = 1 << 20;
 
 const COLUMNS: &str = "id, run_id, call, kind, tool, caller, line, code_line, created_ms, \
                        expires_ms, state, decided_by, decided_ms, arguments, arguments_blob, result";
 
-/// Whether the run of an approval is over, so that nobody waits for the answer. The run of a task whose
-/// workflow has not closed it is not, whatever became of it: it is named after its task, and the
-/// workflow goes on with it.
+/// SQL: whether the run of an approval is over, so that nothing waits for the answer. The run of a
+/// workflow's task is not over until the workflow has closed the task: the workflow resumes it. Such a
+/// run is named after its task.
 const RUN_IS_OVER: &str = "EXISTS (SELECT 1 FROM runs WHERE runs.id = approvals.run_id
     AND (runs.finished_ms IS NOT NULL
         OR (runs.status = 'aborted' AND NOT EXISTS (SELECT 1 FROM flow_intents
             WHERE closed_seq IS NULL AND instr(runs.id, substr(key, 1, 32)) = 5))))";
 
-/// A question.
+/// A question that a call puts to a person, as it is first written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewApproval {
-    /// Its id.
+    /// By which the person who decides refers to it.
     pub id: String,
     /// The run that waits for the answer.
     pub run_id: String,
@@ -52,56 +53,56 @@ pub struct NewApproval {
     pub call: u32,
     /// What is asked, such as `ask`, `in_doubt` or `in_doubt_2`. A call has one of each kind.
     pub kind: String,
-    /// The tool.
+    /// The qualified name of the tool, `server__tool`.
     pub tool: String,
     /// The call's arguments, as JSON.
     pub arguments: String,
     /// Who asked for the run.
     pub caller: String,
-    /// The line of the code that makes the call.
+    /// The line of the guest code that makes the call.
     pub line: Option<u32>,
-    /// What is on that line.
+    /// The text of that line.
     pub code_line: Option<String>,
     /// When it was asked.
     pub created_ms: i64,
-    /// From when on it counts as expired.
+    /// When it expires, in milliseconds since 1970.
     pub expires_ms: i64,
 }
 
 impl NewApproval {
-    /// Whether the call may have happened, and what is asked is what to make of that.
+    /// Whether the call may have happened already, and a person has to say what to do about it.
     pub fn is_in_doubt(&self) -> bool {
         self.kind.starts_with(IN_DOUBT)
     }
 }
 
-/// A question and what became of it.
+/// A question and its decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Approval {
-    /// The question.
+    /// What was asked; it never changes after that.
     pub asked: NewApproval,
-    /// What became of it.
+    /// Where the decision stands.
     pub state: ApprovalState,
-    /// Who decided.
+    /// The person or client whose decision counted; `None` while pending and when it expired.
     pub decided_by: Option<String>,
     /// When it was decided, or found to be expired.
     pub decided_ms: Option<i64>,
-    /// What the call gave, as JSON, if somebody said that it had happened.
+    /// The result of the call as JSON, if a person said that it had happened.
     pub result: Option<String>,
 }
 
-/// What became of a question.
+/// Where the decision about a question stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ApprovalState {
-    /// Nothing yet.
+    /// No decision has been made, and the time is not over.
     Pending,
-    /// Somebody said yes.
+    /// A person said yes.
     Approved,
-    /// Somebody said no.
+    /// A person said no.
     Denied,
-    /// Nobody answered in time.
+    /// No decision came before the deadline, or the run ended first.
     Expired,
-    /// Somebody said that the call had happened, and what it gave.
+    /// A person said that the call had happened, and gave its result.
     Happened,
 }
 
@@ -123,36 +124,21 @@ impl ApprovalState {
     }
 }
 
-/// An answer. Which there are depends on what is asked: who says yes to a call does not say yes to
-/// making it a second time.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
-    /// The call may be made.
-    Approve,
-    /// It may not; one in doubt fails in the code.
-    Deny,
-    /// A call in doubt is to be made again.
-    Retry,
-    /// A call in doubt happened, and gave this, as JSON.
-    Use(String),
+/// Whether a verdict is an answer to a question of this kind: whoever says yes to a call does not say
+/// yes to making it a second time.
+fn answers(verdict: &Verdict, question: &NewApproval) -> bool {
+    match verdict {
+        Verdict::Approve => !question.is_in_doubt(),
+        Verdict::Retry | Verdict::Use(_) => question.is_in_doubt(),
+        Verdict::Deny => true,
+    }
 }
 
-impl Verdict {
-    /// Whether it is an answer to a question of this kind.
-    fn answers(&self, question: &NewApproval) -> bool {
-        match self {
-            Self::Approve => !question.is_in_doubt(),
-            Self::Retry | Self::Use(_) => question.is_in_doubt(),
-            Self::Deny => true,
-        }
-    }
-
-    fn into_parts(self) -> (ApprovalState, Option<String>) {
-        match self {
-            Self::Approve | Self::Retry => (ApprovalState::Approved, None),
-            Self::Deny => (ApprovalState::Denied, None),
-            Self::Use(result) => (ApprovalState::Happened, Some(result)),
-        }
+fn into_parts(verdict: Verdict) -> (ApprovalState, Option<String>) {
+    match verdict {
+        Verdict::Approve | Verdict::Retry => (ApprovalState::Approved, None),
+        Verdict::Deny => (ApprovalState::Denied, None),
+        Verdict::Use(result) => (ApprovalState::Happened, Some(result)),
     }
 }
 
@@ -161,7 +147,7 @@ impl Verdict {
 pub enum Approvals {
     /// Those that can still be decided.
     Pending,
-    /// All there are.
+    /// Every approval, whatever became of it.
     All,
 }
 
@@ -211,8 +197,9 @@ pub enum DecideError {
 }
 
 impl Store {
-    /// Asks, unless the same call has asked the same before: then what became of that.
-    pub async fn ask(&self, approval: NewApproval) -> Result<Approval, StoreError> {
+    /// Creates an approval, or returns the one that the same call has created for the same kind of
+    /// question.
+    pub async fn request_approval(&self, approval: NewApproval) -> Result<Approval, StoreError> {
         self.write(move |connection| {
             let now_ms = approval.created_ms;
             let (run_id, call, kind) = (&approval.run_id, approval.call, &approval.kind);
@@ -224,19 +211,19 @@ impl Store {
             let state = ApprovalState::Pending;
             let (decided_by, decided_ms, result) = (None, None, None);
             let asked = Approval { asked: approval, state, decided_by, decided_ms, result };
-            asked.seen_at(connection, now_ms)
+            asked.as_of(connection, now_ms)
         })
         .await
     }
 
-    /// An approval.
+    /// The approval with exactly this id, as it stands at `now_ms`.
     pub async fn approval(&self, id: &str, now_ms: i64) -> Result<Option<Approval>, StoreError> {
         let id = id.to_owned();
         self.read(move |connection| find(connection, "id = ?1", [&id], now_ms)).await
     }
 
-    /// The approval with this id, or whose id begins like this and no other's does. What comes
-    /// after an id's first `_` is a beginning, too.
+    /// The approval with this id, or the only one whose id begins like this. The part after the
+    /// first `_` of an id counts as a beginning, too.
     pub async fn find_approval(
         &self,
         prefix: &str,
@@ -245,7 +232,7 @@ impl Store {
         let prefix = prefix.to_owned();
         self.read(move |connection| {
             let exact = find(connection, "id = ?1", [&prefix], now_ms)?;
-            // What all ids begin with says nothing about which one is meant.
+            // The prefix that all ids share does not select one.
             let telling = prefix.split_once('_').map_or(&*prefix, |(_, telling)| telling);
             if exact.is_some() || telling.chars().count() < SHORTEST_PREFIX {
                 return Ok(exact);
@@ -265,7 +252,7 @@ impl Store {
         .await
     }
 
-    /// Approvals, oldest first.
+    /// Lists approvals, oldest first.
     pub async fn approvals(
         &self,
         which: Approvals,
@@ -285,8 +272,8 @@ impl Store {
 }
 
 impl Approval {
-    /// What it is at this time: nobody can decide it any more when its time or its run is over.
-    fn seen_at(self, connection: &Connection, now_ms: i64) -> Result<Self, StoreError> {
+    /// The approval as it stands at this time: expired when its deadline or its run is over.
+    fn as_of(self, connection: &Connection, now_ms: i64) -> Result<Self, StoreError> {
         let is_over = self.state == ApprovalState::Pending
             && (now_ms >= self.asked.expires_ms || is_run_over(connection, &self.asked.id)?);
         let state = if is_over { ApprovalState::Expired } else { self.state };
@@ -294,13 +281,13 @@ impl Approval {
     }
 }
 
-/// Whether nobody waits for the answer to a question any more, because its run is over.
+/// Whether the run of an approval is over, so that nothing waits for the answer.
 fn is_run_over(connection: &Connection, id: &str) -> Result<bool, StoreError> {
     let sql = format!("SELECT 1 FROM approvals WHERE id = ?1 AND {RUN_IS_OVER}");
     Ok(connection.prepare_cached(&sql)?.exists([id])?)
 }
 
-/// The approval a condition is true of, as it is at this time.
+/// The approval that meets an SQL condition, as it stands at this time.
 fn find<P: rusqlite::Params>(
     connection: &Connection,
     condition: &str,
@@ -308,10 +295,10 @@ fn find<P: rusqlite::Params>(
     now_ms: i64,
 ) -> Result<Option<Approval>, StoreError> {
     let stored = find_stored(connection, condition, parameters)?;
-    stored.map(|approval| approval.seen_at(connection, now_ms)).transpose()
+    stored.map(|approval| approval.as_of(connection, now_ms)).transpose()
 }
 
-/// The approval a condition is true of, as it was written down.
+/// The approval that meets an SQL condition, as it is stored.
 fn find_stored<P: rusqlite::Params>(
     connection: &Connection,
     condition: &str,
@@ -323,7 +310,7 @@ fn find_stored<P: rusqlite::Params>(
     rows.next()?.map(|row| from_row(connection, row)).transpose()
 }
 
-/// All approvals a condition on the time is true of.
+/// All approvals that meet an SQL condition on the time (`?1`).
 fn list(
     connection: &Connection,
     condition: &str,
@@ -335,7 +322,7 @@ fn list(
     let mut rows = statement.query([now_ms])?;
     let mut approvals = Vec::new();
     while let Some(row) = rows.next()? {
-        approvals.push(from_row(connection, row)?.seen_at(connection, now_ms)?);
+        approvals.push(from_row(connection, row)?.as_of(connection, now_ms)?);
     }
     Ok(approvals)
 }
@@ -367,7 +354,7 @@ fn from_row(connection: &Connection, row: &Row<'_>) -> Result<Approval, StoreErr
     let (id, state): (String, String) = (row.get(0)?, row.get(10)?);
     let state = ApprovalState::from_name(&state).ok_or_else(|| StoreError::Damaged {
         what: format!("approval {id}"),
-        reason: "its state is none there is",
+        reason: "its state is unknown",
     })?;
     let asked = NewApproval {
         id,

@@ -1,27 +1,27 @@
-//! One row per tool call: who, what, how it was decided, how it went.
+//! One row per tool call: caller, tool, decision, outcome.
 //!
 //! The row of a call that may have an effect is on disk before the call leaves ([`Store::begin_audit`],
-//! [`Store::append_sent`]), and says [`SENT`] until it is known how it went. All else is written behind:
-//! nobody waits for the disk, and no row is dropped as long as the host lives.
+//! [`Store::append_sent`]), and has the outcome [`SENT`] until the real one is known. Everything else is
+//! written behind: no caller waits for the disk, and no row is dropped as long as the host lives.
 
 use rusqlite::{Connection, Row};
 
 use crate::{Store, StoreError};
 
-/// What is kept of a tool call.
+/// The record of one tool call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AuditRow {
-    /// The run.
+    /// The run that made the call.
     pub run_id: String,
     /// The call's number in the run.
     pub call: u32,
-    /// The tool.
+    /// The qualified name of the tool, or the name the code wrote if no tool has it.
     pub tool: String,
-    /// What policy said.
+    /// What policy, or the person it asked, decided.
     pub decision: String,
-    /// Why.
+    /// Which rule or default led to that decision.
     pub reason: String,
-    /// Who asked for the run.
+    /// The caller who asked for the run.
     pub caller: String,
     /// A hash of the arguments.
     pub argument_hash: String,
@@ -29,45 +29,42 @@ pub struct AuditRow {
     pub started_ms: i64,
     /// How long it took.
     pub duration_ms: f64,
-    /// How it went.
+    /// `ok`, an error code, or [`SENT`] while the outcome is unknown.
     pub outcome: String,
 }
 
-/// The outcome of a call that has left, as long as no other is known: it is under way, or its host
-/// ended before it did.
+/// The outcome of a call that was sent and has no other yet: it is running, or its host ended first.
 pub const SENT: &str = "sent";
 
-/// A row that is on disk, to be completed when its call has ended.
+/// Identifies a row on disk that is completed when its call has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AuditId {
     id: i64,
-    /// Tells it from a later row with the same number, should this one be pruned meanwhile.
+    /// A later row may get the same number after this one is pruned; the time tells them apart.
     started_ms: i64,
 }
 
-/// Which rows are meant; what is `None` does not matter.
+/// Selects rows; a field that is `None` matches all.
 #[derive(Debug, Clone, Default)]
 pub struct AuditFilter {
-    /// Of this run.
+    /// Only calls of this run.
     pub run_id: Option<String>,
-    /// Of this tool.
+    /// Only calls of this tool.
     pub tool: Option<String>,
 }
 
 impl Store {
-    /// Has a row written soon. Waits only if too many are waiting already; whether it was written
-    /// is told by [`flush`](Self::flush).
+    /// Queues a row. Waits only if the queue is full; [`flush`](Self::flush) reports failures.
     pub async fn audit(&self, row: AuditRow) -> Result<(), StoreError> {
         self.write_behind(move |connection| insert(connection, &row).map(|_| ())).await
     }
 
-    /// Writes the row of a call that is about to leave. It is on disk when this returns, together
-    /// with whatever else is written at the moment.
+    /// Writes the row of a call that is about to leave. It is on disk when this returns.
     pub async fn begin_audit(&self, row: AuditRow) -> Result<AuditId, StoreError> {
         self.write(move |connection| insert(connection, &row)).await
     }
 
-    /// Writes soon how a call went whose row is on disk.
+    /// Queues the outcome of a call whose row is on disk.
     pub async fn end_audit(
         &self,
         id: AuditId,

@@ -1,8 +1,8 @@
-//! Writes nobody waits for.
+//! Write-behind: writes that no caller waits for.
 //!
-//! They are done behind the caller's back, with whatever is written next. The queue is bounded:
-//! when it is full the caller waits for a place, and nothing is dropped. A failure is logged and
-//! told by the next [`Store::flush`].
+//! They are committed together with the next write. The queue is bounded: when it is full the caller
+//! waits for a place, and nothing is dropped. A failure is logged and returned by the next
+//! [`Store::flush`].
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -11,10 +11,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::{
     Store, StoreError,
-    writer::{Queued, Urgency},
+    writer::{QueuedWrite, Urgency},
 };
 
-/// What callers and the writer share about such writes.
+/// Shared by the callers that queue such writes and the writer that does them.
 #[derive(Debug, Clone)]
 pub(crate) struct BehindQueue {
     /// A write holds a place until it is on disk.
@@ -28,7 +28,7 @@ impl BehindQueue {
         Self { places: Arc::new(Semaphore::new(places.max(1))), failed: Arc::default() }
     }
 
-    /// The first failure since this was asked before.
+    /// The first failure since the last call.
     pub(crate) fn take_failure(&self) -> Option<StoreError> {
         self.failure().take()
     }
@@ -48,18 +48,18 @@ impl Store {
         let place = Arc::clone(&queue.places).acquire_owned().await;
         let place = place.map_err(|_| StoreError::Closed)?;
         let (work, outcome) = (Some(work), Ok(()));
-        self.queue(Box::new(Behind { work, outcome, queue, _place: place }))
+        self.queue(Box::new(UnawaitedWrite { work, outcome, queue, _place: place }))
     }
 }
 
-struct Behind<F> {
+struct UnawaitedWrite<F> {
     work: Option<F>,
     outcome: Result<(), StoreError>,
     queue: BehindQueue,
     _place: OwnedSemaphorePermit,
 }
 
-impl<F> Queued for Behind<F>
+impl<F> QueuedWrite for UnawaitedWrite<F>
 where
     F: FnOnce(&Connection) -> Result<(), StoreError> + Send,
 {
@@ -77,7 +77,7 @@ where
     fn answer(self: Box<Self>, committed: Result<(), Arc<rusqlite::Error>>) {
         let outcome = self.outcome.and_then(|()| committed.map_err(StoreError::Commit));
         if let Err(error) = outcome {
-            tracing::error!(%error, "a row nobody waits for was not written");
+            tracing::error!(%error, "a background write failed");
             self.queue.failure().get_or_insert(error);
         }
     }

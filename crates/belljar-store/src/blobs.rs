@@ -1,4 +1,4 @@
-//! Values by their content.
+//! Large values, addressed by their content.
 //!
 //! A blob's id is made from the SHA-256 of its bytes, which is checked whenever it is read:
 //! damaged bytes are an error, never an answer. Blobs that rows refer to stay; a blob goes with the
@@ -9,21 +9,21 @@ use std::{collections::BTreeSet, fmt::Write as _};
 use rusqlite::{Connection, OptionalExtension as _};
 use sha2::{Digest as _, Sha256};
 
-use crate::{Removed, Store, StoreError};
+use crate::{PruneReport, Store, StoreError};
 
 /// How every id begins.
 const PREFIX: &str = "blob_";
 /// Bytes of the hash that make up the id.
 const ID_BYTES: usize = 16;
 
-/// What is known of a blob without reading it.
+/// A blob without its bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlobInfo {
-    /// Its id.
+    /// Made from its content: the same bytes have the same id.
     pub id: String,
-    /// What it was said to be when it was last put.
+    /// The media type it was last put with.
     pub media_type: String,
-    /// Its size.
+    /// The size of its content.
     pub bytes: u64,
     /// When it was first put.
     pub created_ms: i64,
@@ -31,7 +31,7 @@ pub struct BlobInfo {
     pub last_used_ms: i64,
 }
 
-/// True of a blob that nothing but handles of runs refers to.
+/// SQL: whether no row refers to a blob, apart from handles of runs.
 pub(crate) const UNREFERENCED_BY_ROWS: &str = "
     NOT EXISTS (SELECT 1 FROM journal WHERE body_blob = blobs.id)
     AND NOT EXISTS (SELECT 1 FROM runs WHERE code_blob = blobs.id)
@@ -57,7 +57,7 @@ impl Store {
     ) -> Result<String, StoreError> {
         let media_type = media_type.to_owned();
         self.write(move |connection| {
-            let id = keep(connection, &bytes, &media_type, now_ms)?;
+            let id = save(connection, &bytes, &media_type, now_ms)?;
             connection
                 .prepare_cached("UPDATE blobs SET media_type = ?2 WHERE id = ?1")?
                 .execute((&id, &media_type))?;
@@ -72,7 +72,7 @@ impl Store {
         self.read(move |connection| load(connection, &id)).await
     }
 
-    /// What is known of a blob.
+    /// A blob without its bytes.
     pub async fn blob_info(&self, id: &str) -> Result<Option<BlobInfo>, StoreError> {
         let id = id.to_owned();
         self.read(move |connection| {
@@ -104,7 +104,7 @@ impl Store {
     ) -> Result<String, StoreError> {
         let (run_id, media_type) = (run_id.to_owned(), media_type.to_owned());
         self.write(move |connection| {
-            let id = keep(connection, &bytes, &media_type, now_ms)?;
+            let id = save(connection, &bytes, &media_type, now_ms)?;
             connection
                 .prepare_cached(
                     "INSERT INTO run_blobs (run_id, blob_id, at_ms) VALUES (?1, ?2, ?3)
@@ -117,8 +117,8 @@ impl Store {
     }
 }
 
-/// Keeps bytes, or notes that they were used again. The media type of what is there stays.
-pub(crate) fn keep(
+/// Saves bytes, or notes that they were used again. The media type of a blob that exists stays.
+pub(crate) fn save(
     connection: &Connection,
     bytes: &[u8],
     media_type: &str,
@@ -170,16 +170,16 @@ fn id_of(hash: &[u8; 32]) -> String {
     id
 }
 
-/// Drops those of these blobs that nothing refers to.
+/// Drops those of these blobs that no row refers to.
 pub(crate) fn drop_unreferenced(
     connection: &Connection,
     ids: &BTreeSet<String>,
-) -> Result<Removed, StoreError> {
+) -> Result<PruneReport, StoreError> {
     let mut delete = connection.prepare_cached(&format!(
         "DELETE FROM blobs WHERE id = ?1 AND {UNREFERENCED_BY_ROWS}
          AND NOT EXISTS (SELECT 1 FROM run_blobs WHERE blob_id = blobs.id) RETURNING size"
     ))?;
-    let mut removed = Removed::default();
+    let mut removed = PruneReport::default();
     for id in ids {
         if let Some(size) = delete.query_row([id], |row| row.get(0)).optional()? {
             removed.records += 1;
@@ -189,7 +189,7 @@ pub(crate) fn drop_unreferenced(
     Ok(removed)
 }
 
-/// The ids of blobs that a text names, at most so many.
+/// The ids of blobs that a text names, at most `most` of them.
 pub(crate) fn ids_in(text: &[u8], most: usize) -> BTreeSet<String> {
     let length = PREFIX.len() + 2 * ID_BYTES;
     let is_id = |window: &&[u8]| {

@@ -1,14 +1,14 @@
-//! Values that may be forgotten: bounded in bytes and in time, the oldest go first.
+//! The cache: values bounded in bytes and in time; the oldest are dropped first.
 
 use rusqlite::{Connection, OptionalExtension as _};
 
 use crate::{Store, StoreError, blobs};
 
-/// Handles of one value that are looked for.
+/// How many blob handles are looked for in one value.
 const MOST_HANDLES: usize = 64;
 
 impl Store {
-    /// A value that was put and has not expired.
+    /// The value of a key, unless it has expired.
     pub async fn cache_get(&self, key: &str, now_ms: i64) -> Result<Option<Vec<u8>>, StoreError> {
         let key = key.to_owned();
         self.read(move |connection| {
@@ -19,8 +19,8 @@ impl Store {
         .await
     }
 
-    /// Keeps a value until `expires_ms`, in place of what the key had. One that is larger than
-    /// the whole cache is not kept.
+    /// Caches a value until `expires_ms`, replacing the key's earlier one. A value larger than the
+    /// whole cache is not stored.
     pub async fn cache_put(
         &self,
         key: &str,

@@ -1,4 +1,4 @@
-//! Why the store could not do what was asked.
+//! Errors of the store, and what each one asks the operator to do.
 
 use std::{
     io,
@@ -9,29 +9,29 @@ use std::{
 use rusqlite::{ErrorCode, ffi};
 use thiserror::Error;
 
-use crate::FlowError;
+use crate::WorkflowRecordError;
 
 /// Why the store could not do what was asked. Whatever the variant, nothing was changed.
 ///
 /// One exception: after [`Commit`](Self::Commit) the disk may hold the change or not, as with
-/// every commit whose answer was lost. The journal is there to be asked.
+/// every commit whose answer was lost. Read the journal to find out.
 #[derive(Debug, Error)]
 pub enum StoreError {
     /// The directory or the file could not be made ready.
     #[error("could not open the store at {path}")]
     Open {
-        /// What could not be opened.
+        /// The file that was to be opened.
         path: PathBuf,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// The file was written by a later version of this program.
     #[error(
-        "the store at {path} has schema version {found}, this program knows up to {known}: \
-         use the newer belljar"
+        "the store at {path} has schema version {found}, this program reads up to {known}: \
+         use a newer belljar"
     )]
     Newer {
-        /// The file.
+        /// The file that was to be opened.
         path: PathBuf,
         /// The version in the file.
         found: i64,
@@ -40,35 +40,38 @@ pub enum StoreError {
     },
     /// The file holds something this program did not put there.
     #[error(
-        "the file at {path} is not a store of belljar: {reason}; move it away, or put a backup in its \
+        "the file at {path} is not a Belljar store: {reason}; move it away, or put a backup in its \
          place (docs/operating.md)"
     )]
     Foreign {
-        /// The file.
+        /// The file that was refused.
         path: PathBuf,
-        /// What is odd about it.
+        /// What shows that it is not ours.
         reason: &'static str,
     },
-    /// The file or its disk is in no state to be used. The message says what to do.
-    #[error("{}", trouble.told(path))]
+    /// The file cannot be used as it is, or its disk is full. The message says what to do.
+    #[error("{}", trouble.message(path))]
     Unusable {
-        /// The file.
+        /// The file that cannot be used.
         path: PathBuf,
-        /// What is the matter.
+        /// Why it cannot be used.
         trouble: Trouble,
-        /// What SQLite said.
+        /// The error of SQLite that showed it.
         source: Arc<rusqlite::Error>,
     },
-    /// SQLite refused.
+    /// SQLite refused an operation; the transaction around it may still be good.
     #[error("the database refused the operation")]
     Sqlite(#[from] rusqlite::Error),
     /// The transaction the operation was part of could not be committed.
     #[error("the transaction could not be committed")]
     Commit(#[source] Arc<rusqlite::Error>),
-    /// Somebody else has claimed the run or the workflow since; this writer has to stop.
-    #[error("{run_id} was taken over: this writer holds fence {held}, it is at {current} now")]
+    /// Another process has claimed the run or the workflow since; this writer has to stop.
+    #[error(
+        "{run_id} was taken over by another process: this writer holds fence {held}, the current one \
+         is {current}"
+    )]
     Fenced {
-        /// The run, or the workflow.
+        /// The id of the run or the workflow.
         run_id: String,
         /// The fence of the lease that was used.
         held: i64,
@@ -87,23 +90,23 @@ pub enum StoreError {
     /// Several approvals begin like this.
     #[error("{matches} approvals begin with {prefix}: write more of the id")]
     AmbiguousId {
-        /// What was looked for.
+        /// The beginning that was given.
         prefix: String,
-        /// How many there are.
+        /// How many approvals have it.
         matches: usize,
     },
-    /// What is on disk is not what was put there.
+    /// The bytes on disk are not the ones that were written.
     #[error("{what} is damaged: {reason}")]
     Damaged {
-        /// Which value.
+        /// The value, named for a person: a blob's id, a workflow, a journal.
         what: String,
-        /// What is wrong with it.
+        /// What shows the damage.
         reason: &'static str,
     },
-    /// What was asked of a workflow cannot be.
+    /// The operation does not fit the workflow as it is recorded.
     #[error(transparent)]
-    Flow(#[from] FlowError),
-    /// The thread that writes is gone.
+    Workflow(#[from] WorkflowRecordError),
+    /// The writer thread has ended.
     #[error("the store is closed")]
     Closed,
 }
@@ -111,7 +114,7 @@ pub enum StoreError {
 /// Why a store cannot be used as it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Trouble {
-    /// There is no room for what is to be written.
+    /// The disk has no room for the write.
     Full,
     /// The file is damaged.
     Damaged,
@@ -120,26 +123,26 @@ pub enum Trouble {
 }
 
 impl Trouble {
-    fn told(&self, path: &Path) -> String {
+    fn message(&self, path: &Path) -> String {
         let shown = path.display();
         match self {
             Self::Full => format!(
-                "no space left on the file system of {shown}: free some (16 MiB are enough for most), \
-                 then have `belljar gc` remove old records, which needs room to write itself"
+                "no space left on the file system of {shown}: free at least 16 MiB, then run \
+                 `belljar gc` to remove old records (it needs room to write)"
             ),
             Self::Damaged => format!(
-                "the store at {shown} is damaged: stop every belljar that uses it, move {shown} and \
-                 {shown}-wal away, and put a backup in their place (docs/operating.md), or begin anew \
-                 without one"
+                "the store at {shown} is damaged: stop every belljar process that uses it, move \
+                 {shown} and {shown}-wal away, then put a backup in their place \
+                 (docs/operating.md), or start with an empty store"
             ),
             Self::Moved => format!(
-                "the store at {shown} was deleted or replaced while it was in use, and nothing more is \
-                 written: start this process again to use what is there now"
+                "the store at {shown} was deleted or replaced while it was in use; nothing more is \
+                 written to it: restart this process to use the file that is there now"
             ),
         }
     }
 
-    /// What a refusal of SQLite is a sign of, if it is one of these.
+    /// The trouble that an error of SQLite shows, if it is one of these.
     fn of(error: &rusqlite::Error) -> Option<Self> {
         let rusqlite::Error::SqliteFailure(failure, _) = error else { return None };
         match (failure.code, failure.extended_code) {
@@ -153,7 +156,7 @@ impl Trouble {
 }
 
 impl StoreError {
-    /// The same error, told with the file it is about where that helps.
+    /// The same error; it names the file where that helps the operator.
     pub(crate) fn at(self, path: &Path) -> Self {
         let trouble = if let Self::Sqlite(error) = &self {
             Trouble::of(error)
@@ -173,7 +176,7 @@ impl StoreError {
         }
     }
 
-    /// A file with this wrong with it.
+    /// The error for a file that is damaged in this way.
     pub(crate) fn damaged(path: &Path, reason: &str) -> Self {
         let corrupt = ffi::Error::new(ffi::SQLITE_CORRUPT);
         let source = Arc::new(rusqlite::Error::SqliteFailure(corrupt, Some(reason.to_owned())));

@@ -1,28 +1,28 @@
-//! What happened, in the order it happened, across all runs of a project.
+//! The event log: what happened to all runs of a project, in order.
 //!
-//! Numbers are given under the write lock: whoever has read up to one has missed none before it.
+//! Numbers are given under the write lock: a reader that has reached one has missed none before it.
 
 use rusqlite::{Connection, Row};
 
 use crate::{Store, StoreError};
 
-/// Something that happened.
+/// Something that happened to a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Event {
-    /// Its number; later ones have higher ones.
+pub struct StoredEvent {
+    /// Its number; later events have higher ones.
     pub seq: i64,
     /// The run it is about.
     pub run_id: String,
-    /// What happened.
+    /// The kind of event, as the caller names it.
     pub name: String,
-    /// When.
+    /// When it happened, in milliseconds since 1970.
     pub at_ms: i64,
     /// The details, as JSON.
     pub data_json: String,
 }
 
 impl Store {
-    /// Notes that something happened, and gives back its number.
+    /// Appends an event, and returns its number.
     pub async fn append_event(
         &self,
         run_id: &str,
@@ -34,7 +34,7 @@ impl Store {
         self.write(move |connection| insert(connection, &run_id, &name, &data_json, at_ms)).await
     }
 
-    /// As [`append_event`](Self::append_event), without waiting for the disk. Those of one caller
+    /// As [`append_event`](Self::append_event), without waiting for the disk. The events of one caller
     /// keep their order.
     pub async fn post_event(
         &self,
@@ -56,7 +56,7 @@ impl Store {
         after_seq: i64,
         limit: u32,
         run_id: Option<&str>,
-    ) -> Result<Vec<Event>, StoreError> {
+    ) -> Result<Vec<StoredEvent>, StoreError> {
         let run_id = run_id.map(str::to_owned);
         self.read(move |connection| {
             let of_run = if run_id.is_some() { "run_id = ?3" } else { "?3 IS NULL" };
@@ -84,8 +84,8 @@ fn insert(
     Ok(connection.last_insert_rowid())
 }
 
-fn from_row(row: &Row<'_>) -> rusqlite::Result<Event> {
-    Ok(Event {
+fn from_row(row: &Row<'_>) -> rusqlite::Result<StoredEvent> {
+    Ok(StoredEvent {
         seq: row.get(0)?,
         run_id: row.get(1)?,
         name: row.get(2)?,

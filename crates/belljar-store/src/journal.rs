@@ -8,22 +8,22 @@ use crate::{
     spill::{self, spill},
 };
 
-/// One entry. What it says is the caller's business.
+/// One entry. Only the caller knows what it means.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JournalRow {
-    /// What kind of entry it is.
+    /// The kind of entry, as the caller names it.
     pub kind: String,
     /// Which tool call of the run it is about.
     pub call: u32,
-    /// What is small, as JSON.
+    /// The small part of the entry, as JSON.
     pub head: String,
-    /// What may be large.
+    /// The part that may be large.
     pub body: Option<Vec<u8>>,
 }
 
 impl Store {
-    /// Appends rows, all or none, and gives back the number of the first. They are on disk when
-    /// this returns.
+    /// Appends rows, all or none, and returns the number of the first. They are on disk when this
+    /// returns.
     pub async fn append(
         &self,
         lease: &Lease,
@@ -38,8 +38,8 @@ impl Store {
         .await
     }
 
-    /// The same, with the audit row of a call that is about to leave: both or neither are on disk
-    /// when this returns, for the price of one.
+    /// As [`append`](Self::append), with the audit row of a call that is about to leave, in the same
+    /// transaction.
     pub async fn append_sent(
         &self,
         lease: &Lease,

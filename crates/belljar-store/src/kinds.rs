@@ -1,27 +1,27 @@
-//! What a store holds, by kind, and which tables each kind is in.
+//! The kinds of records in a store, and the tables of each.
 
 /// A kind of record. Retention, sizes and metrics name them alike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RecordKind {
     /// Durable runs: code, request, result.
     Runs,
-    /// What durable runs did, call by call.
+    /// The journals of durable runs, call by call.
     Journals,
-    /// What happened to runs.
+    /// The events of runs.
     Events,
-    /// Who called which tool.
+    /// The audit log of tool calls.
     Audit,
-    /// Questions to a person, and the answers.
+    /// Questions to a person, and the decisions.
     Approvals,
-    /// Large values.
+    /// Large values, by their content.
     Blobs,
-    /// Sessions that were.
+    /// Records of sessions, live and ended.
     Sessions,
-    /// Workflows and all that is kept of them.
+    /// Workflows with their inputs, events and commands.
     Workflows,
-    /// Answers that may be given again.
+    /// Cached results of runs and calls.
     Cache,
-    /// The rest: what was learned of tools, the schema itself.
+    /// The rest: learned shapes of tool results, and the schema itself.
     Other,
 }
 
@@ -49,7 +49,7 @@ pub(crate) const TABLES: [(&str, RecordKind); 19] = [
 ];
 
 impl RecordKind {
-    /// All of them.
+    /// Every kind, in the order in which sizes are listed.
     pub const ALL: [Self; 10] = [
         Self::Runs,
         Self::Journals,

@@ -1,4 +1,4 @@
-//! Connections: where the file is, who may read it, and how SQLite is set.
+//! Connections: where the file is, who may read it, and how SQLite is configured.
 //!
 //! A project can come from a stranger, and so can a `.belljar/` in it. A file with triggers or
 //! views (which could decide approvals by themselves), a symbolic link, and a database of another
@@ -22,7 +22,7 @@ pub const FILE_NAME: &str = "belljar.db";
 
 /// How long an operation waits for another process's transaction.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
-/// How often and how long the switch to WAL waits; SQLite does not wait for that by itself.
+/// How often the switch to WAL is retried, and the delay in between; SQLite itself does not wait for it.
 const BUSY_RETRIES: u32 = 200;
 const BUSY_PAUSE: Duration = Duration::from_millis(10);
 /// Pages in the log before a commit also copies them back: the log is then written over from its
@@ -35,24 +35,24 @@ const STATEMENTS: usize = 160;
 pub(crate) struct OpenedStore {
     pub(crate) path: PathBuf,
     pub(crate) connection: Connection,
-    pub(crate) found: Found,
+    pub(crate) prior_file: PriorFile,
 }
 
-/// What was at the path when a store was opened.
+/// What was at the path before the store was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Found {
-    /// Nothing.
+pub enum PriorFile {
+    /// No file: the store was made.
     Nothing,
-    /// A file without a byte in it: a new one, or what is left of one that was lost.
+    /// An empty file: a new one, or the rest of a store that was lost.
     EmptyFile,
-    /// A store.
+    /// A store of an earlier run of the program.
     Store,
 }
 
 /// Makes the directory and the file if needed, and brings the schema up to date.
 pub(crate) fn open_writer(directory: &Path) -> Result<OpenedStore, StoreError> {
     let path = directory.join(FILE_NAME);
-    let found = make_private(directory, &path)
+    let prior_file = make_private(directory, &path)
         .map_err(|source| StoreError::Open { path: path.clone(), source })?;
     let mut retries = 0;
     loop {
@@ -62,7 +62,7 @@ pub(crate) fn open_writer(directory: &Path) -> Result<OpenedStore, StoreError> {
                 thread::sleep(BUSY_PAUSE);
             }
             Err(error) => return Err(error.at(&path)),
-            Ok(connection) => return Ok(OpenedStore { path, connection, found }),
+            Ok(connection) => return Ok(OpenedStore { path, connection, prior_file }),
         }
     }
 }
@@ -75,7 +75,7 @@ pub(crate) fn open_reader(path: &Path) -> Result<Connection, StoreError> {
 }
 
 /// A connection that only reads and needs no room on the disk: the index of the log is in memory, and
-/// nobody else may have the file open.
+/// no other process may have the file open.
 pub(crate) fn open_alone(path: &Path) -> Result<Connection, StoreError> {
     let connection = connect(path)?;
     connection.pragma_update_and_check(None, "locking_mode", "exclusive", |_| Ok(()))?;
@@ -97,12 +97,12 @@ fn prepare_writer(path: &Path) -> Result<Connection, StoreError> {
     let is_empty = bytes(path) == 0;
     if is_empty && bytes(&log_of(path)) > 0 {
         // SQLite would throw the log away.
-        return Err(StoreError::damaged(path, "it is empty, and its log is not"));
+        return Err(StoreError::damaged(path, "the file is empty, but its log is not"));
     }
     let mut connection = connect(path)?;
     schema::check_origin(&connection, path)?;
     if is_empty {
-        // Later it takes a rewrite of the whole file.
+        // Setting it later needs a rewrite of the whole file.
         connection.pragma_update(None, "auto_vacuum", INCREMENTAL)?;
     }
     connection.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))?;
@@ -127,14 +127,14 @@ pub(crate) fn connect(path: &Path) -> Result<Connection, StoreError> {
 }
 
 /// A directory and a file only their owner may read. SQLite gives its log the file's mode.
-fn make_private(directory: &Path, path: &Path) -> io::Result<Found> {
+fn make_private(directory: &Path, path: &Path) -> io::Result<PriorFile> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     match fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
-        Ok(_) => Ok(Found::Nothing),
+        Ok(_) => Ok(PriorFile::Nothing),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
             let found = fs::symlink_metadata(path)?;
             if found.is_file() {
-                return Ok(if found.len() == 0 { Found::EmptyFile } else { Found::Store });
+                return Ok(if found.len() == 0 { PriorFile::EmptyFile } else { PriorFile::Store });
             }
             Err(io::Error::new(ErrorKind::InvalidInput, "not a regular file"))
         }

@@ -1,8 +1,7 @@
-//! What goes by age, and what goes because somebody deletes it.
+//! Retention: removing records by age, and deleting single runs.
 //!
-//! Pruning is done in batches: candidates are looked for by a reader, and the writer removes a few at
-//! a time, each after it has checked that it may still go. Nothing that is still needed is a
-//! candidate: runs that can be resumed, approvals of such runs, values anything refers to, workflows
+//! Pruning works in batches: a reader finds candidates, and the writer removes a few at a time, after
+//! checking each one again. Nothing that is still needed is a candidate: runs that can be resumed, approvals of such runs, values that any row refers to, workflows
 //! that have not ended, answers in the cache that have not expired.
 
 use std::{collections::BTreeSet, sync::Arc};
@@ -18,31 +17,31 @@ use crate::{
 /// Bytes of values that one batch drops: each is written over with zeros.
 const BATCH_BYTES: u64 = 8 << 20;
 
-/// What was removed, or would be.
+/// How much was removed, or would be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Removed {
-    /// Records of the kind that was asked for; of a deletion, all.
+pub struct PruneReport {
+    /// Records of the kind that was pruned; for a deletion, records of every kind.
     pub records: u64,
     /// Bytes of large values that went with them.
     pub bytes: u64,
 }
 
-/// Which records go.
+/// One batch of records to remove.
 #[derive(Debug, Clone)]
 pub struct Prune {
-    /// Of this kind. Workflows are forgotten one by one instead
-    /// ([`Store::forget_flow`]); of what is in no other kind, nothing goes.
+    /// The kind to remove. Workflows are removed one by one instead ([`Store::forget_workflow`]), and
+    /// [`RecordKind::Other`] is never removed.
     pub kind: RecordKind,
-    /// That were over before this time.
+    /// Only records that ended before this time.
     pub before_ms: i64,
-    /// At most so many at once.
+    /// At most so many records in this batch.
     pub limit: u32,
-    /// Runs that stay, whatever their age.
+    /// Runs that are kept whatever their age.
     pub needed_runs: Arc<BTreeSet<String>>,
 }
 
-/// Where the records of a kind are, and which of them may go (`?1` is the time).
-struct Source {
+/// The SQL that finds the records of a kind that may be removed (`?1` is the time).
+struct PruneQuery {
     table: &'static str,
     id: &'static str,
     condition: String,
@@ -52,56 +51,55 @@ struct Source {
 }
 
 impl Store {
-    /// Removes one batch; nothing came back when nothing is left to remove.
-    pub async fn prune(&self, prune: Prune) -> Result<Removed, StoreError> {
-        let Some(source) = source(prune.kind) else { return Ok(Removed::default()) };
+    /// Removes one batch. An empty report means that nothing is left to remove.
+    pub async fn prune(&self, prune: Prune) -> Result<PruneReport, StoreError> {
+        let Some(query) = prune_query(prune.kind) else { return Ok(PruneReport::default()) };
         let found = {
-            let (prune, sql) = (prune.clone(), source.find());
+            let (prune, sql) = (prune.clone(), query.find());
             self.read(move |connection| candidates(connection, &sql, &prune)).await?
         };
         if found.is_empty() {
-            return Ok(Removed::default());
+            return Ok(PruneReport::default());
         }
-        self.write(move |connection| remove_all(connection, &source, &prune, found)).await
+        self.write(move |connection| remove_all(connection, &query, &prune, found)).await
     }
 
     /// How much [`prune`](Self::prune) would remove, batch after batch.
-    pub async fn count_prunable(&self, prune: Prune) -> Result<Removed, StoreError> {
-        let Some(source) = source(prune.kind) else { return Ok(Removed::default()) };
+    pub async fn count_prunable(&self, prune: Prune) -> Result<PruneReport, StoreError> {
+        let Some(query) = prune_query(prune.kind) else { return Ok(PruneReport::default()) };
         self.read(move |connection| {
             if prune.kind == RecordKind::Blobs {
                 let sql = format!(
                     "SELECT count(*), coalesce(sum(size), 0) FROM blobs WHERE {}",
-                    source.condition
+                    query.condition
                 );
                 let mut statement = connection.prepare(&sql)?;
                 let counted = statement.query_row([prune.before_ms], |row| {
-                    Ok(Removed { records: unsigned(row.get(0)?), bytes: unsigned(row.get(1)?) })
+                    Ok(PruneReport { records: unsigned(row.get(0)?), bytes: unsigned(row.get(1)?) })
                 });
                 return Ok(counted?);
             }
             let everything = Prune { limit: u32::MAX, ..prune };
-            let found = candidates(connection, &source.find_all(), &everything)?;
-            Ok(Removed { records: found.len() as u64, bytes: 0 })
+            let found = candidates(connection, &query.find_all(), &everything)?;
+            Ok(PruneReport { records: found.len() as u64, bytes: 0 })
         })
         .await
     }
 
-    /// Deletes a run with all that is kept of it: journal, approvals, events, and the values nothing
-    /// else refers to. Its audit rows stay; they have no values in them.
+    /// Deletes a run with its journal, its approvals, its events, and the values that no other row
+    /// refers to. Its audit rows stay; they have no values in them.
     ///
-    /// `seen` is the run as it was when somebody decided that it may go. A run that was claimed
-    /// since is not deleted.
-    pub async fn delete_run(&self, seen: Lease) -> Result<Removed, StoreError> {
+    /// `seen` is the run as the caller read it. A run that was claimed since is not deleted.
+    pub async fn delete_run(&self, seen: Lease) -> Result<PruneReport, StoreError> {
         self.write(move |connection| {
             check_fence(connection, &seen)?;
-            remove_run(connection, &seen.run_id, Extent::Everything)
+            remove_run(connection, &seen.run_id, RunExtent::Everything)
         })
         .await
     }
 
-    /// The keys of effects that are under way in any workflow.
-    pub async fn open_flow_intents(&self) -> Result<Vec<String>, StoreError> {
+    /// The keys of the open effects of all workflows.
+    pub async fn open_workflow_intents(&self) -> Result<Vec<String>, StoreError> {
         self.read(|connection| {
             let mut statement = connection
                 .prepare_cached("SELECT key FROM flow_intents WHERE closed_seq IS NULL")?;
@@ -112,7 +110,7 @@ impl Store {
     }
 }
 
-impl Source {
+impl PruneQuery {
     fn find(&self) -> String {
         let Self { table, id, condition, order, window } = self;
         format!("SELECT {id} FROM {table} WHERE {condition}{window} ORDER BY {order} LIMIT ?2")
@@ -128,9 +126,9 @@ impl Source {
     }
 }
 
-/// The records of a kind that may go.
-fn source(kind: RecordKind) -> Option<Source> {
-    let of = |table, id, condition: &str, order| Source {
+/// The query for the records of a kind; `None` for kinds that are not pruned by age.
+fn prune_query(kind: RecordKind) -> Option<PruneQuery> {
+    let of = |table, id, condition: &str, order| PruneQuery {
         table,
         id,
         condition: condition.to_owned(),
@@ -139,7 +137,7 @@ fn source(kind: RecordKind) -> Option<Source> {
     };
     let run_end = "coalesce(finished_ms, updated_ms)";
     Some(match kind {
-        // One that its caller has given up can be resumed until it goes like one that has ended.
+        // An aborted run can be resumed until it is pruned like one that has ended.
         RecordKind::Runs => {
             let over = "(finished_ms IS NOT NULL OR status = 'aborted')";
             of("runs", "id", &format!("{over} AND {run_end} < ?1"), run_end)
@@ -152,15 +150,15 @@ fn source(kind: RecordKind) -> Option<Source> {
             );
             of("runs", "id", &condition, run_end)
         }
-        RecordKind::Events => Source {
+        RecordKind::Events => PruneQuery {
             window: " AND seq < (SELECT min(seq) FROM events) + 1000",
             ..of("events", "seq", "at_ms < ?1", "seq")
         },
-        RecordKind::Audit => Source {
+        RecordKind::Audit => PruneQuery {
             window: " AND id < (SELECT min(id) FROM audit) + 1000",
             ..of("audit", "id", "started_ms < ?1", "id")
         },
-        // What was decided for a run that can be resumed is asked for again when it is.
+        // A run that can be resumed reads its decisions again.
         RecordKind::Approvals => {
             let end = "coalesce(decided_ms, expires_ms)";
             let condition = format!(
@@ -201,12 +199,12 @@ fn candidates(connection: &Connection, sql: &str, prune: &Prune) -> Result<Vec<V
 
 fn remove_all(
     connection: &Connection,
-    source: &Source,
+    query: &PruneQuery,
     prune: &Prune,
     found: Vec<Value>,
-) -> Result<Removed, StoreError> {
-    let mut check = connection.prepare_cached(&source.check())?;
-    let mut removed = Removed::default();
+) -> Result<PruneReport, StoreError> {
+    let mut check = connection.prepare_cached(&query.check())?;
+    let mut removed = PruneReport::default();
     for id in found {
         if removed.bytes >= BATCH_BYTES {
             break;
@@ -214,7 +212,7 @@ fn remove_all(
         if !check.query_row((prune.before_ms, &id), |row| row.get(0))? {
             continue;
         }
-        let went = remove(connection, source, prune.kind, &id)?;
+        let went = remove(connection, query, prune.kind, &id)?;
         removed.records += 1;
         removed.bytes += went.bytes;
     }
@@ -223,15 +221,15 @@ fn remove_all(
 
 fn remove(
     connection: &Connection,
-    source: &Source,
+    query: &PruneQuery,
     kind: RecordKind,
     id: &Value,
-) -> Result<Removed, StoreError> {
+) -> Result<PruneReport, StoreError> {
     let mut blobs = BTreeSet::new();
     let mut extent = None;
     match (kind, id) {
-        (RecordKind::Runs, Value::Text(_)) => extent = Some(Extent::Run),
-        (RecordKind::Journals, Value::Text(_)) => extent = Some(Extent::Journal),
+        (RecordKind::Runs, Value::Text(_)) => extent = Some(RunExtent::Run),
+        (RecordKind::Journals, Value::Text(_)) => extent = Some(RunExtent::Journal),
         (RecordKind::Approvals, _) => collect(connection, APPROVAL_BLOBS, id, &mut blobs)?,
         (RecordKind::Blobs, Value::Text(blob)) => {
             connection.prepare_cached("DELETE FROM run_blobs WHERE blob_id = ?1")?.execute([id])?;
@@ -243,21 +241,21 @@ fn remove(
     if let (Some(extent), Value::Text(id)) = (extent, id) {
         return remove_run(connection, id, extent);
     }
-    let Source { table, id: column, .. } = source;
+    let PruneQuery { table, id: column, .. } = query;
     connection
         .prepare_cached(&format!("DELETE FROM {table} WHERE {column} = ?1"))?
         .execute([id])?;
     drop_unreferenced(connection, &blobs)
 }
 
-/// How much of a run goes.
+/// How much of a run is removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Extent {
-    /// What it did.
+pub(crate) enum RunExtent {
+    /// Its journal, and nothing else.
     Journal,
-    /// That, and the run; approvals and events have an age of their own.
+    /// The journal and the run; approvals and events are pruned by their own age.
     Run,
-    /// Those, too.
+    /// The run, its journal, its approvals and its events.
     Everything,
 }
 
@@ -272,23 +270,23 @@ const APPROVAL_BLOBS: &str =
 const APPROVAL_BLOBS_OF_RUN: &str =
     "SELECT arguments_blob FROM approvals WHERE run_id = ?1 AND arguments_blob IS NOT NULL";
 
-/// Removes a run or a part of it, and the values that nothing else refers to.
+/// Removes a run or a part of it, and the values that no other row refers to.
 pub(crate) fn remove_run(
     connection: &Connection,
     id: &str,
-    extent: Extent,
-) -> Result<Removed, StoreError> {
+    extent: RunExtent,
+) -> Result<PruneReport, StoreError> {
     let value = Value::from(id.to_owned());
     let mut blobs = BTreeSet::new();
     let mut statements = vec!["DELETE FROM journal WHERE run_id = ?1"];
     collect(connection, JOURNAL_BLOBS, &value, &mut blobs)?;
-    if extent != Extent::Journal {
+    if extent != RunExtent::Journal {
         collect(connection, RUN_BLOBS, &value, &mut blobs)?;
         statements.extend(["DELETE FROM run_blobs WHERE run_id = ?1"]);
         statements.extend(["DELETE FROM runs WHERE id = ?1"]);
     }
-    if extent == Extent::Run {
-        // What nobody waits for any more is closed when the run was over.
+    if extent == RunExtent::Run {
+        // Approvals that nothing waits for are expired as of the end of the run.
         statements.insert(
             0,
             "UPDATE approvals SET state = 'expired', decided_ms = min(expires_ms - 1,
@@ -296,7 +294,7 @@ pub(crate) fn remove_run(
              WHERE run_id = ?1 AND state = 'pending'",
         );
     }
-    if extent == Extent::Everything {
+    if extent == RunExtent::Everything {
         collect(connection, APPROVAL_BLOBS_OF_RUN, &value, &mut blobs)?;
         statements.extend(["DELETE FROM approvals WHERE run_id = ?1"]);
         statements.extend(["DELETE FROM events WHERE run_id = ?1"]);
@@ -306,7 +304,7 @@ pub(crate) fn remove_run(
         records += connection.prepare_cached(statement)?.execute([id])? as u64;
     }
     let dropped = drop_unreferenced(connection, &blobs)?;
-    Ok(Removed { records: records + dropped.records, bytes: dropped.bytes })
+    Ok(PruneReport { records: records + dropped.records, bytes: dropped.bytes })
 }
 
 /// Adds the ids that a query about one record gives.

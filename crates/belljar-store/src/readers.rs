@@ -1,7 +1,7 @@
-//! Connections that read, lent to one reader at a time.
+//! A small pool of read-only connections.
 //!
-//! In WAL mode a reader waits for nobody, so that a slow one (a long journal) holds up neither
-//! the writer nor the next reader. Idle connections are kept, a few.
+//! In WAL mode a reader never waits, so a slow one (a long journal) holds up neither the writer nor the
+//! next reader.
 
 use std::{
     path::PathBuf,
@@ -12,14 +12,14 @@ use rusqlite::{Connection, TransactionBehavior};
 
 use crate::{StoreError, open::open_reader};
 
-/// Idle connections that are kept.
+/// How many idle connections are kept open.
 const KEPT: usize = 4;
 
 #[derive(Debug)]
 pub(crate) struct Readers {
     path: PathBuf,
     idle: Mutex<Vec<Connection>>,
-    /// The only connection there can be, where the disk has no room for what several share.
+    /// The only connection, when the disk is full: there is no room for the index that several share.
     alone: Option<Mutex<Connection>>,
 }
 

@@ -1,45 +1,43 @@
-//! Runs and who may write about them.
+//! Runs, and the leases that say who may write about them.
 //!
-//! A run's fence grows with each claim. Every later write about the run brings the fence it was
-//! claimed with and is refused, inside its own transaction, if the run has a higher one by then.
+//! A run's fence grows with each claim. Every later write about the run carries the fence of its
+//! lease and is refused, inside its own transaction, if the run has a higher fence by then.
 
-use rusqlite::{Connection, OptionalExtension as _, Row, types::Value};
-
-use crate::{
-    Store, StoreError,
-    spill::{self, spill},
+use belljar_contract::RunStatus;
+use rusqlite::{
+    Connection, OptionalExtension as _, Row,
+    types::{Type, Value},
 };
 
-/// The status of a run that has begun.
-const BEGUN: &str = "running";
+use crate::{Store, StoreError, spill, spill::spill};
 
 /// A run that begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewRun {
-    /// Its id.
+    /// Its id, chosen by the caller; a second run with it is refused.
     pub id: String,
-    /// Who asked for it.
+    /// The caller who asked for it.
     pub caller: String,
     /// The language of its code.
     pub language: String,
-    /// Its code.
+    /// The guest code, unchanged.
     pub code: String,
     /// The rest of the request.
     pub request_json: String,
     /// Whether it can be resumed from its journal.
     pub durable: bool,
-    /// Where its randomness comes from.
+    /// The seed of its random numbers.
     pub seed: String,
     /// Which process runs it.
     pub owner: String,
-    /// When it began.
+    /// When it began, in milliseconds since 1970.
     pub started_ms: i64,
 }
 
-/// The right to write about a run, until somebody else claims it.
+/// The right to write about a run, until another process claims it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lease {
-    /// The run.
+    /// The run that was claimed.
     pub run_id: String,
     /// The run's fence when it was claimed.
     pub fence: i64,
@@ -48,58 +46,60 @@ pub struct Lease {
 /// A run without its large values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunSummary {
-    /// Its id.
+    /// Its id, unique in the store.
     pub id: String,
-    /// Who asked for it.
+    /// The caller who asked for it.
     pub caller: String,
     /// The language of its code.
     pub language: String,
     /// Whether it can be resumed from its journal.
     pub durable: bool,
-    /// Where its randomness comes from.
+    /// The seed of its random numbers.
     pub seed: String,
-    /// Where it is: `running`, or what was set since.
-    pub status: String,
-    /// Who claimed it last.
+    /// `running`, or the status that was set last.
+    pub status: RunStatus,
+    /// The process that claimed it last.
     pub owner: String,
     /// How often it was claimed.
     pub fence: i64,
     /// When it was claimed last.
     pub claimed_ms: i64,
-    /// When it began.
+    /// When it began, in milliseconds since 1970.
     pub started_ms: i64,
     /// When its status was set last.
     pub updated_ms: i64,
     /// When it was finished.
     pub finished_ms: Option<i64>,
-    /// How often in a row hosts took it up by themselves, died, and it got no further.
-    pub vain: u32,
+    /// How often in a row a host resumed it by itself and died before the run got further.
+    pub fruitless_attempts: u32,
 }
 
-/// Why a run is claimed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Why a run or a workflow is claimed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ClaimReason {
-    /// Somebody asked for it.
+    /// A person or a client asked for it.
+    #[default]
     Asked,
-    /// A host found that nobody has it.
+    /// A host found that no process has it. Such claims are counted until the run or workflow gets
+    /// further.
     Found,
 }
 
-/// A run that has neither ended nor been given up.
+/// A run that has neither finished nor been aborted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnfinishedRun {
-    /// The run.
+    /// The run without its large values.
     pub summary: RunSummary,
-    /// Whether a person has yet to decide something for it.
-    pub waits: bool,
+    /// Whether it waits for a person to decide.
+    pub has_pending_approval: bool,
 }
 
-/// All that is kept of a run, its journal aside.
+/// Everything that is stored about a run except its journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunRecord {
-    /// What is small.
+    /// The run without its large values.
     pub summary: RunSummary,
-    /// Its code.
+    /// The guest code, unchanged.
     pub code: String,
     /// The rest of the request.
     pub request_json: String,
@@ -111,7 +111,7 @@ const SUMMARY: &str = "id, caller, language, durable, seed, status, owner, fence
                        started_ms, updated_ms, finished_ms, vain";
 
 impl Store {
-    /// Notes that a run begins, and claims it.
+    /// Records that a run begins, and claims it.
     pub async fn begin_run(&self, run: NewRun) -> Result<Lease, StoreError> {
         self.write(move |connection| {
             insert(connection, &run)?;
@@ -120,10 +120,10 @@ impl Store {
         .await
     }
 
-    /// Takes a run over from whoever had it: all their writes are refused from now on.
+    /// Takes a run over: all writes with an earlier lease are refused from now on.
     ///
-    /// `seen` is the run and the fence it had when it was looked at. Of several that saw the same
-    /// and claim it, in whatever processes, one does; the others are told that they are fenced.
+    /// `seen` is the run and the fence it had when the caller read it. Of several callers that saw
+    /// the same fence, in any process, one gets the run; the others get [`StoreError::Fenced`].
     pub async fn claim_run(
         &self,
         seen: Lease,
@@ -134,29 +134,35 @@ impl Store {
         let owner = owner.to_owned();
         self.write(move |connection| {
             check_fence(connection, &seen)?;
-            let vain = match why {
+            let fruitless_attempts = match why {
                 ClaimReason::Asked => 0,
-                ClaimReason::Found => claims_in_vain(connection, &seen.run_id)?,
+                ClaimReason::Found => fruitless_claims(connection, &seen.run_id)?,
             };
             connection
                 .prepare_cached(
                     "UPDATE runs SET fence = fence + 1, owner = ?2, claimed_ms = ?3,
                      updated_ms = ?3, status = ?4, vain = ?5 WHERE id = ?1",
                 )?
-                .execute((&seen.run_id, owner, now_ms, BEGUN, vain))?;
+                .execute((
+                    &seen.run_id,
+                    owner,
+                    now_ms,
+                    RunStatus::Running.as_str(),
+                    fruitless_attempts,
+                ))?;
             Ok(Lease { fence: seen.fence + 1, ..seen })
         })
         .await
     }
 
-    /// Sets where a run is.
+    /// Sets the status of a run.
     pub async fn set_run_status(
         &self,
         lease: &Lease,
-        status: &str,
+        status: RunStatus,
         now_ms: i64,
     ) -> Result<(), StoreError> {
-        let (lease, status) = (lease.clone(), status.to_owned());
+        let (lease, status) = (lease.clone(), status.as_str());
         self.write(move |connection| {
             check_fence(connection, &lease)?;
             connection
@@ -169,15 +175,15 @@ impl Store {
         .await
     }
 
-    /// Keeps a run's result and its last status.
+    /// Saves a run's result and its final status.
     pub async fn finish_run(
         &self,
         lease: &Lease,
-        status: &str,
+        status: RunStatus,
         result_json: String,
         now_ms: i64,
     ) -> Result<(), StoreError> {
-        let (lease, status) = (lease.clone(), status.to_owned());
+        let (lease, status) = (lease.clone(), status.as_str());
         self.write(move |connection| {
             check_fence(connection, &lease)?;
             let result = spill(connection, result_json, now_ms)?;
@@ -192,7 +198,7 @@ impl Store {
         .await
     }
 
-    /// A run.
+    /// The run with this id, with its code, request and result.
     pub async fn run(&self, id: &str) -> Result<Option<RunRecord>, StoreError> {
         let id = id.to_owned();
         self.read(move |connection| {
@@ -212,7 +218,7 @@ impl Store {
         .await
     }
 
-    /// Those of these runs that there are.
+    /// The runs with these ids; ids that no run has are left out.
     pub async fn runs_named(&self, ids: Vec<String>) -> Result<Vec<RunSummary>, StoreError> {
         self.read(move |connection| {
             let mut statement =
@@ -248,7 +254,7 @@ impl Store {
         .await
     }
 
-    /// Runs that have neither ended nor been given up, oldest first.
+    /// Runs that have neither finished nor been aborted, oldest first.
     pub async fn unfinished_runs(
         &self,
         limit: u32,
@@ -262,7 +268,7 @@ impl Store {
                  ORDER BY started_ms, id LIMIT ?1"
             ))?;
             let rows = statement.query_map((limit, now_ms), |row| {
-                Ok(UnfinishedRun { summary: summary(row)?, waits: row.get(13)? })
+                Ok(UnfinishedRun { summary: summary(row)?, has_pending_approval: row.get(13)? })
             })?;
             Ok(rows.collect::<Result<_, _>>()?)
         })
@@ -270,9 +276,9 @@ impl Store {
     }
 }
 
-/// How often in a row the run was claimed and got no further, the claim that is about to be made
-/// included.
-fn claims_in_vain(connection: &Connection, run_id: &str) -> Result<u32, StoreError> {
+/// How often in a row the run was claimed and got no further, including the claim that is about to
+/// be made.
+fn fruitless_claims(connection: &Connection, run_id: &str) -> Result<u32, StoreError> {
     let mut statement = connection.prepare_cached(
         "SELECT CASE WHEN (SELECT at_ms FROM journal WHERE run_id = ?1 ORDER BY seq DESC LIMIT 1)
             >= claimed_ms THEN 0 ELSE vain + 1 END FROM runs WHERE id = ?1",
@@ -280,7 +286,7 @@ fn claims_in_vain(connection: &Connection, run_id: &str) -> Result<u32, StoreErr
     Ok(statement.query_row([run_id], |row| row.get(0))?)
 }
 
-/// Refuses a writer whose run was claimed by somebody else. To be asked in the transaction that
+/// Refuses a writer whose run another process has claimed. Must be called in the transaction that
 /// writes.
 pub(crate) fn check_fence(connection: &Connection, lease: &Lease) -> Result<(), StoreError> {
     let mut statement = connection.prepare_cached("SELECT fence FROM runs WHERE id = ?1")?;
@@ -309,7 +315,7 @@ fn insert(connection: &Connection, run: &NewRun) -> Result<(), StoreError> {
         &run.language,
         run.durable,
         &run.seed,
-        BEGUN,
+        RunStatus::Running.as_str(),
         &run.owner,
         run.started_ms,
         code.inline,
@@ -320,6 +326,14 @@ fn insert(connection: &Connection, run: &NewRun) -> Result<(), StoreError> {
     if inserted == 0 { Err(StoreError::RunExists(run.id.clone())) } else { Ok(()) }
 }
 
+fn status(row: &Row<'_>, column: usize) -> rusqlite::Result<RunStatus> {
+    let name: String = row.get(column)?;
+    RunStatus::from_name(&name).ok_or_else(|| {
+        let unknown = format!("no run has the status {name:?}");
+        rusqlite::Error::FromSqlConversionFailure(column, Type::Text, unknown.into())
+    })
+}
+
 fn summary(row: &Row<'_>) -> rusqlite::Result<RunSummary> {
     Ok(RunSummary {
         id: row.get(0)?,
@@ -327,13 +341,13 @@ fn summary(row: &Row<'_>) -> rusqlite::Result<RunSummary> {
         language: row.get(2)?,
         durable: row.get(3)?,
         seed: row.get(4)?,
-        status: row.get(5)?,
+        status: status(row, 5)?,
         owner: row.get(6)?,
         fence: row.get(7)?,
         claimed_ms: row.get(8)?,
         started_ms: row.get(9)?,
         updated_ms: row.get(10)?,
         finished_ms: row.get(11)?,
-        vain: row.get(12)?,
+        fruitless_attempts: row.get(12)?,
     })
 }

@@ -42,13 +42,13 @@ pub(crate) fn check_origin(connection: &Connection, path: &Path) -> Result<(), S
     if application == APPLICATION_ID || objects == 0 {
         return Ok(());
     }
-    // Between the two looks the file may have become ours.
+    // Another process may have made it a store between the two queries.
     let application: i64 = connection.pragma_query_value(None, "application_id", get)?;
     if application == APPLICATION_ID { Ok(()) } else { foreign("another program made it") }
 }
 
-/// Looks into every table: the schema can be read, and the beginning of each table is there. Cheap; what
-/// is wrong further in is found by [`Store::examine`](crate::Store::examine).
+/// Reads the first row of every table, which shows that the schema and each table can be read. Cheap;
+/// [`Store::examine`](crate::Store::examine) finds damage further in.
 pub(crate) fn check_tables(connection: &Connection) -> Result<(), StoreError> {
     for (table, _) in TABLES {
         let mut first =
@@ -76,7 +76,7 @@ pub(crate) fn migrate(connection: &mut Connection, path: &Path) -> Result<(), St
         return Ok(());
     }
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    // Asked again under the lock: another process may have been here in the meantime.
+    // Read again under the lock: another process may have migrated the file in the meantime.
     let found: i64 = transaction.pragma_query_value(None, "user_version", get)?;
     if !(0..=known).contains(&found) {
         return Err(StoreError::Newer { path: path.to_owned(), found, known });

@@ -1,7 +1,7 @@
-//! Sessions that were: who had them, and why they ended.
+//! Records of sessions: who had them, and why they ended.
 //!
-//! A session lives in its host's memory and dies with it; the row is what a later host can tell its
-//! client. The first end that is written stays.
+//! A session lives in its host's memory and dies with it; a later host uses the row to tell a
+//! client what became of it. The first end that is written stays.
 
 use rusqlite::Row;
 
@@ -10,13 +10,13 @@ use crate::{Store, StoreError};
 /// A session that begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewSession {
-    /// Its id.
+    /// Its id, unique in the store.
     pub id: String,
-    /// Who asked for it.
+    /// The caller who asked for it.
     pub caller: String,
     /// The language of its code.
     pub language: String,
-    /// Which process has it.
+    /// The process that it lives in.
     pub owner: String,
     /// The session it was forked from.
     pub forked_from: Option<String>,
@@ -24,12 +24,12 @@ pub struct NewSession {
     pub created_ms: i64,
 }
 
-/// A session, as far as it is kept.
+/// The record of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionRecord {
-    /// How it began.
+    /// What was known of it when it began.
     pub began: NewSession,
-    /// When something was last asked of it, as far as that was written down.
+    /// When it was last used; written only when it ends.
     pub last_used_ms: i64,
     /// Its end, when it has ended.
     pub end: Option<SessionEnd>,
@@ -42,7 +42,7 @@ pub struct SessionEnd {
     pub code: String,
     /// The reason, for people.
     pub reason: String,
-    /// When.
+    /// When it ended, in milliseconds since 1970.
     pub at_ms: i64,
 }
 
@@ -50,7 +50,7 @@ const COLUMNS: &str = "id, caller, language, owner, forked_from, created_ms, las
                        ended_ms, end_code, end_reason";
 
 impl Store {
-    /// Notes that sessions begin.
+    /// Records that sessions begin.
     pub async fn begin_sessions(&self, sessions: Vec<NewSession>) -> Result<(), StoreError> {
         self.write(move |connection| {
             let mut statement = connection.prepare_cached(
@@ -72,7 +72,7 @@ impl Store {
         .await
     }
 
-    /// Notes how a session ended, unless that is known.
+    /// Records how a session ended, unless its end is recorded already.
     pub async fn end_session(
         &self,
         id: &str,
@@ -92,7 +92,7 @@ impl Store {
         .await
     }
 
-    /// A session.
+    /// The record of the session with this id.
     pub async fn session(&self, id: &str) -> Result<Option<SessionRecord>, StoreError> {
         let id = id.to_owned();
         self.read(move |connection| {
@@ -104,7 +104,7 @@ impl Store {
         .await
     }
 
-    /// The newest sessions, newest first; those without an end only, if that is asked.
+    /// The newest sessions, newest first; with `without_end`, only those that have not ended.
     pub async fn sessions(
         &self,
         limit: u32,
@@ -121,7 +121,7 @@ impl Store {
         .await
     }
 
-    /// Forgets sessions that ended before a time; how many.
+    /// Removes sessions that ended before a time, and returns how many.
     pub async fn forget_sessions(&self, before_ms: i64) -> Result<usize, StoreError> {
         self.write(move |connection| {
             let forgotten = connection

@@ -1,11 +1,11 @@
-//! What tools were seen to answer, where they do not declare it.
+//! Learned shapes of tool results, for tools that declare no output schema.
 
 use rusqlite::OptionalExtension as _;
 
 use crate::{Store, StoreError};
 
 impl Store {
-    /// What is known of a tool's results.
+    /// The learned shape of a tool's results, as JSON.
     pub async fn shape(&self, tool: &str) -> Result<Option<String>, StoreError> {
         let tool = tool.to_owned();
         self.read(move |connection| {
@@ -16,7 +16,7 @@ impl Store {
         .await
     }
 
-    /// Keeps what is known of a tool's results, in place of what was known before.
+    /// Saves the learned shape of a tool's results, replacing the earlier one.
     pub async fn learn_shape(
         &self,
         tool: &str,

@@ -1,4 +1,4 @@
-//! Values in a row if they are small, among the blobs if they are not.
+//! Small values are stored in their row, large ones among the blobs.
 //!
 //! A column `x` for a value has a twin `x_blob`; exactly one of them is set.
 
@@ -8,11 +8,11 @@ use crate::{StoreError, blobs};
 
 /// The largest value that stays in its row.
 const INLINE_BYTES: usize = 16 * 1024;
-/// What a stored value is, as far as this crate knows.
+/// This crate does not know what its values mean.
 const MEDIA_TYPE: &str = "application/octet-stream";
 
-/// Where a value went: the value of `x` and of `x_blob`.
-pub(crate) struct Spilled<V> {
+/// Where a value was stored: the columns `x` and `x_blob`.
+pub(crate) struct SpilledValue<V> {
     pub(crate) inline: Option<V>,
     pub(crate) blob: Option<String>,
 }
@@ -22,12 +22,12 @@ pub(crate) fn spill<V: AsRef<[u8]>>(
     connection: &Connection,
     value: V,
     now_ms: i64,
-) -> Result<Spilled<V>, StoreError> {
+) -> Result<SpilledValue<V>, StoreError> {
     if value.as_ref().len() <= INLINE_BYTES {
-        return Ok(Spilled { inline: Some(value), blob: None });
+        return Ok(SpilledValue { inline: Some(value), blob: None });
     }
-    let id = blobs::keep(connection, value.as_ref(), MEDIA_TYPE, now_ms)?;
-    Ok(Spilled { inline: None, blob: Some(id) })
+    let id = blobs::save(connection, value.as_ref(), MEDIA_TYPE, now_ms)?;
+    Ok(SpilledValue { inline: None, blob: Some(id) })
 }
 
 /// The bytes of columns `column` and `column + 1` of a row, if there are any.
@@ -59,5 +59,5 @@ pub(crate) fn text(
 
 fn referenced(connection: &Connection, id: &str) -> Result<Vec<u8>, StoreError> {
     let bytes = blobs::load(connection, id)?;
-    bytes.ok_or_else(|| StoreError::Damaged { what: id.to_owned(), reason: "it is gone" })
+    bytes.ok_or_else(|| StoreError::Damaged { what: id.to_owned(), reason: "it does not exist" })
 }

@@ -1,6 +1,6 @@
-//! The handle: what callers hold, and how an operation gets to a connection.
+//! The handle that callers hold, and how an operation gets to a connection.
 //!
-//! The operations themselves are `impl Store` blocks beside the tables they are about.
+//! The operations are `impl Store` blocks in the files of their tables.
 
 use std::{
     fmt, io,
@@ -19,22 +19,22 @@ use tokio::sync::{Notify, oneshot};
 use crate::{
     StoreError, Trouble,
     behind::BehindQueue,
-    open::{Found, OpenedStore, open_alone, open_writer},
-    place::Place,
+    location::StoreLocation,
+    open::{OpenedStore, PriorFile, open_alone, open_writer},
     readers::Readers,
-    writer::{self, Awaited, Counters, Queued, Urgency},
+    writer::{self, AwaitedWrite, Counters, QueuedWrite, Urgency},
 };
 
-/// What can be set when a store is opened.
+/// Settings of a store.
 #[derive(Debug, Clone, Copy)]
-pub struct Options {
+pub struct StoreOptions {
     /// Bytes of values the cache keeps; the oldest go first.
     pub cache_bytes: u64,
-    /// Rows nobody waits for that may be queued before who adds one waits, too.
+    /// How many background writes may be queued; further callers wait for a place.
     pub behind_queue: usize,
 }
 
-impl Default for Options {
+impl Default for StoreOptions {
     fn default() -> Self {
         Self { cache_bytes: 64 << 20, behind_queue: 4096 }
     }
@@ -49,169 +49,168 @@ pub struct WriteCounts {
     pub transactions: u64,
 }
 
-/// A project's durable state. Clones share one writer; dropping the last one writes what is
-/// queued, and waits for that.
+/// A project's durable state. Clones share one writer; dropping the last one waits until everything
+/// queued is written.
 ///
 /// Methods that read use a blocking thread of the runtime they are called from.
 #[derive(Clone)]
 pub struct Store {
-    shared: Arc<Shared>,
+    inner: Arc<StoreInner>,
 }
 
-struct Shared {
-    /// Which file it is.
-    place: Arc<Place>,
-    found: Found,
-    /// Why nothing can be written, if that was so from the beginning.
+struct StoreInner {
+    location: Arc<StoreLocation>,
+    prior_file: PriorFile,
+    /// Why the store is read-only, if the disk was full when it was opened.
     unwritable: Option<Arc<rusqlite::Error>>,
     /// Taken when the store is dropped: the writer ends when the sender is gone.
-    queue: Option<Sender<Box<dyn Queued>>>,
+    queue: Option<Sender<Box<dyn QueuedWrite>>>,
     writer: Option<JoinHandle<()>>,
     counters: Arc<Counters>,
     readers: Readers,
     behind: BehindQueue,
-    /// Wakes who waits for a decision that is made in this process.
+    /// Notified when an approval is decided in this process.
     decided: Notify,
-    /// Wakes who waits for a command to a workflow that is sent in this process.
+    /// Notified when this process sends a command to a workflow.
     commanded: Notify,
-    /// Wakes who waits for what a workflow commits in this process.
+    /// Notified when this process commits to a workflow.
     progressed: Notify,
-    options: Options,
+    options: StoreOptions,
 }
 
 impl fmt::Debug for Store {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Store").field("readers", &self.shared.readers).finish_non_exhaustive()
+        f.debug_struct("Store").field("readers", &self.inner.readers).finish_non_exhaustive()
     }
 }
 
 impl Store {
-    /// Opens the store in `directory`, a project's `.belljar/`, and makes it if there is none.
+    /// Opens the store in `directory`, a project's `.belljar/`, and creates it if there is none.
     ///
     /// Blocks: it reads and perhaps writes the disk.
     pub fn open(directory: &Path) -> Result<Self, StoreError> {
-        Self::open_with(directory, Options::default())
+        Self::open_with(directory, StoreOptions::default())
     }
 
     /// As [`open`](Self::open), with settings.
     ///
-    /// On a disk without any room a store that is there is opened all the same if nobody else has
-    /// it open; then it can only be read ([`writable`](Self::writable)).
-    pub fn open_with(directory: &Path, options: Options) -> Result<Self, StoreError> {
-        let OpenedStore { path, connection, found } = match open_writer(directory) {
+    /// If the disk is full, an existing store is opened read-only, provided that no other process has
+    /// it open ([`writable`](Self::writable) tells).
+    pub fn open_with(directory: &Path, options: StoreOptions) -> Result<Self, StoreError> {
+        let OpenedStore { path, connection, prior_file } = match open_writer(directory) {
             Err(StoreError::Unusable { path, trouble: Trouble::Full, source }) => {
                 return Self::open_unwritable(path, source, options);
             }
             opened => opened?,
         };
-        let place = Arc::new(Place::of(path.clone()));
-        let (queue, received) = mpsc::channel::<Box<dyn Queued>>();
+        let location = Arc::new(StoreLocation::of(path.clone()));
+        let (queue, received) = mpsc::channel::<Box<dyn QueuedWrite>>();
         let counters = Arc::<Counters>::default();
         let writer = thread::Builder::new()
             .name("belljar-store".to_owned())
             .spawn({
-                let (counters, place) = (Arc::clone(&counters), Arc::clone(&place));
-                move || writer::run(connection, &place, &received, &counters)
+                let (counters, location) = (Arc::clone(&counters), Arc::clone(&location));
+                move || writer::run(connection, &location, &received, &counters)
             })
             .map_err(|source: io::Error| StoreError::Open { path: path.clone(), source })?;
-        let mut shared = Shared::new(place, Readers::new(path), options);
-        (shared.found, shared.counters) = (found, counters);
-        (shared.queue, shared.writer) = (Some(queue), Some(writer));
-        Ok(Self { shared: Arc::new(shared) })
+        let mut inner = StoreInner::new(location, Readers::new(path), options);
+        (inner.prior_file, inner.counters) = (prior_file, counters);
+        (inner.queue, inner.writer) = (Some(queue), Some(writer));
+        Ok(Self { inner: Arc::new(inner) })
     }
 
     fn open_unwritable(
         path: PathBuf,
         full: Arc<rusqlite::Error>,
-        options: Options,
+        options: StoreOptions,
     ) -> Result<Self, StoreError> {
         let Ok(connection) = open_alone(&path) else {
             return Err(StoreError::Unusable { path, trouble: Trouble::Full, source: full });
         };
-        let place = Arc::new(Place::of(path.clone()));
+        let location = Arc::new(StoreLocation::of(path.clone()));
         let readers = Readers::alone(path, connection);
-        let mut shared = Shared::new(place, readers, options);
-        shared.unwritable = Some(full);
-        Ok(Self { shared: Arc::new(shared) })
+        let mut inner = StoreInner::new(location, readers, options);
+        inner.unwritable = Some(full);
+        Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// What was at the path when it was opened.
-    pub fn found(&self) -> Found {
-        self.shared.found
+    /// What was at the path before the store was opened.
+    pub fn prior_file(&self) -> PriorFile {
+        self.inner.prior_file
     }
 
-    /// The file.
+    /// Where the database file is.
     pub fn path(&self) -> &Path {
-        self.shared.place.path()
+        self.inner.location.path()
     }
 
-    /// Whether what is written now would be kept: the file is where it was, and there was room for
-    /// a writer when it was opened.
+    /// Whether a write would be kept now: the file is where it was, and the disk was not full when
+    /// the store was opened.
     pub fn writable(&self) -> Result<(), StoreError> {
-        match self.shared.refusal() {
+        match self.inner.refusal() {
             Some(refusal) => Err(refusal),
-            None => self.shared.place.told(),
+            None => self.inner.location.require_unmoved(),
         }
     }
 
-    /// Waits until everything queued so far is on disk. Fails if a row nobody waited for
-    /// could not be written since the last time.
+    /// Waits until everything queued so far is on disk. Fails if a background write has failed since
+    /// the last flush.
     pub async fn flush(&self) -> Result<(), StoreError> {
         self.write(|_| Ok(())).await?;
-        self.shared.behind.take_failure().map_or(Ok(()), Err)
+        self.inner.behind.take_failure().map_or(Ok(()), Err)
     }
 
     /// How many operations were done, in how many transactions.
     pub fn write_counts(&self) -> WriteCounts {
         WriteCounts {
-            operations: self.shared.counters.operations.load(Ordering::Relaxed),
-            transactions: self.shared.counters.transactions.load(Ordering::Relaxed),
+            operations: self.inner.counters.operations.load(Ordering::Relaxed),
+            transactions: self.inner.counters.transactions.load(Ordering::Relaxed),
         }
     }
 
-    pub(crate) fn options(&self) -> Options {
-        self.shared.options
+    pub(crate) fn options(&self) -> StoreOptions {
+        self.inner.options
     }
 
     pub(crate) fn decided(&self) -> &Notify {
-        &self.shared.decided
+        &self.inner.decided
     }
 
     pub(crate) fn commanded(&self) -> &Notify {
-        &self.shared.commanded
+        &self.inner.commanded
     }
 
     pub(crate) fn progressed(&self) -> &Notify {
-        &self.shared.progressed
+        &self.inner.progressed
     }
 
     pub(crate) fn behind(&self) -> &BehindQueue {
-        &self.shared.behind
+        &self.inner.behind
     }
 
-    /// Does `work` in the next transaction and waits until that is on disk. Once queued it is
-    /// done, whether or not the caller goes on waiting.
+    /// Runs `work` in the next transaction and waits until that is on disk. Once queued it runs, even
+    /// if the caller stops waiting.
     pub(crate) async fn write<T, F>(&self, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
         F: FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
     {
         let (reply, answer) = oneshot::channel();
-        self.queue(Box::new(Awaited::new(work, reply)))?;
+        self.queue(Box::new(AwaitedWrite::new(work, reply)))?;
         let answer = answer.await.unwrap_or(Err(StoreError::Closed));
         answer.map_err(|error| error.at(self.path()))
     }
 
-    /// Hands an operation to the writer.
-    pub(crate) fn queue(&self, operation: Box<dyn Queued>) -> Result<(), StoreError> {
-        if let Some(refusal) = self.shared.refusal() {
+    /// Hands an operation to the writer thread.
+    pub(crate) fn queue(&self, operation: Box<dyn QueuedWrite>) -> Result<(), StoreError> {
+        if let Some(refusal) = self.inner.refusal() {
             return Err(refusal);
         }
-        let queue = self.shared.queue.as_ref().ok_or(StoreError::Closed)?;
+        let queue = self.inner.queue.as_ref().ok_or(StoreError::Closed)?;
         let urgency = operation.urgency();
         queue.send(operation).map_err(|_| StoreError::Closed)?;
         if urgency == Urgency::Now {
-            self.shared.wake_writer();
+            self.inner.wake_writer();
         }
         Ok(())
     }
@@ -223,17 +222,16 @@ impl Store {
         F: FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
     {
         let store = self.clone();
-        let reading = tokio::task::spawn_blocking(move || store.shared.readers.read(work));
+        let reading = tokio::task::spawn_blocking(move || store.inner.readers.read(work));
         reading.await.unwrap_or(Err(StoreError::Closed))
     }
 }
 
-impl Shared {
-    /// Without a writer.
-    fn new(place: Arc<Place>, readers: Readers, options: Options) -> Self {
+impl StoreInner {
+    fn new(location: Arc<StoreLocation>, readers: Readers, options: StoreOptions) -> Self {
         Self {
-            place,
-            found: Found::Store,
+            location,
+            prior_file: PriorFile::Store,
             unwritable: None,
             queue: None,
             writer: None,
@@ -248,11 +246,11 @@ impl Shared {
     }
 
     fn refusal(&self) -> Option<StoreError> {
-        let (path, source) = (self.place.path().to_owned(), self.unwritable.clone()?);
+        let (path, source) = (self.location.path().to_owned(), self.unwritable.clone()?);
         Some(StoreError::Unusable { path, trouble: Trouble::Full, source })
     }
 
-    /// Has the writer look at its queue now, if it waits for company.
+    /// Wakes the writer if it is waiting for more operations to group.
     fn wake_writer(&self) {
         if let Some(writer) = &self.writer {
             writer.thread().unpark();
@@ -260,7 +258,7 @@ impl Shared {
     }
 }
 
-impl Drop for Shared {
+impl Drop for StoreInner {
     fn drop(&mut self) {
         // The readers first: the last connection to close copies the log back into the file.
         self.readers.close();
@@ -269,7 +267,7 @@ impl Drop for Shared {
         if let Some(writer) = self.writer.take()
             && writer.join().is_err()
         {
-            tracing::error!("the thread that writes the store had panicked");
+            tracing::error!("the writer thread of the store panicked");
         }
     }
 }

@@ -1,8 +1,8 @@
-//! The file itself: how large it is and of what, how it shrinks, how it is copied and examined.
+//! The file itself: its size by kind of record, shrinking, copying and checking it.
 //!
 //! Deleted rows are written over with zeros (`secure_delete`) and their pages are given back in small
-//! steps (`auto_vacuum = INCREMENTAL`), so that no writer waits for either. A file that was made
-//! before that was so has to be rewritten once ([`Store::compact`]).
+//! steps (`auto_vacuum = INCREMENTAL`), so that no writer waits for either. A file of an earlier version
+//! has to be rewritten once ([`Store::compact`]).
 
 use std::{
     collections::BTreeMap,
@@ -21,33 +21,33 @@ use crate::{
 
 /// `auto_vacuum` as SQLite numbers it.
 pub(crate) const INCREMENTAL: i64 = 2;
-/// How long emptying the log waits for those who read it; writers wait meanwhile.
+/// How long emptying the log waits for readers; writers wait meanwhile.
 const CHECKPOINT_TIMEOUT: Duration = Duration::from_millis(250);
 
-/// How many bytes a store has, of what.
+/// The size of a store, by kind of record.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StoreSizes {
-    /// Bytes of pages by what is in them; every kind is there.
+    /// Bytes of pages by kind of record; every kind has an entry.
     pub kinds: BTreeMap<RecordKind, u64>,
-    /// The file.
+    /// Bytes of the database file.
     pub file: u64,
-    /// Its write-ahead log.
+    /// Bytes of its write-ahead log.
     pub log: u64,
-    /// Pages of the file that nothing is in.
+    /// Bytes of unused pages in the file.
     pub free: u64,
 }
 
-/// How a file's free pages get back to the file system.
+/// How unused pages are given back to the file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shrinking {
+pub enum ShrinkMode {
     /// A few at a time.
     InSteps,
-    /// Not before the file is rewritten ([`Store::compact`]).
+    /// Only by rewriting the file ([`Store::compact`]).
     AfterCompacting,
 }
 
 impl Store {
-    /// How many bytes there are of what. Looks at every page: not for every request.
+    /// The size of the store by kind of record. Reads every page, so do not call it for each request.
     pub async fn sizes(&self) -> Result<StoreSizes, StoreError> {
         let path = self.path().to_owned();
         self.read(move |connection| {
@@ -70,8 +70,8 @@ impl Store {
         .await
     }
 
-    /// Bytes of audit rows and their index, reckoned from how many there are and how large the newest
-    /// are. Cheap, and close: rows are alike, and only the oldest are ever removed.
+    /// Bytes of audit rows and their index, estimated from their number and the size of the newest.
+    /// Cheap, and close: rows are alike, and only the oldest are ever removed.
     pub async fn audit_bytes(&self) -> Result<u64, StoreError> {
         self.read(|connection| {
             let bytes: f64 = connection.query_row(
@@ -87,7 +87,7 @@ impl Store {
         .await
     }
 
-    /// Bytes of pages that something is in. Cheap.
+    /// Bytes of used pages. Cheap.
     pub async fn used_bytes(&self) -> Result<u64, StoreError> {
         self.read(|connection| {
             let Pages { size, all, free } = Pages::of(connection)?;
@@ -97,19 +97,19 @@ impl Store {
     }
 
     /// How the file shrinks.
-    pub async fn shrinking(&self) -> Result<Shrinking, StoreError> {
+    pub async fn shrink_mode(&self) -> Result<ShrinkMode, StoreError> {
         self.read(|connection| {
-            // A connection knows what it saw last; a look at the file is a look at its header.
+            // A connection caches the header; this makes it read the file again.
             pragma(connection, "page_count")?;
             Ok(match pragma(connection, "auto_vacuum")? {
-                INCREMENTAL => Shrinking::InSteps,
-                _ => Shrinking::AfterCompacting,
+                INCREMENTAL => ShrinkMode::InSteps,
+                _ => ShrinkMode::AfterCompacting,
             })
         })
         .await
     }
 
-    /// Gives at most so many free pages back to the file system; how many.
+    /// Gives at most so many unused pages back to the file system, and returns how many.
     pub async fn shrink(&self, pages: u32) -> Result<u64, StoreError> {
         self.write(move |connection| {
             let before = Pages::of(connection)?;
@@ -122,10 +122,10 @@ impl Store {
         .await
     }
 
-    /// Copies the log back into the file and empties it, unless somebody is reading it; whether
-    /// it is empty now. What was deleted is not in the log any more then either.
+    /// Copies the log back into the file and empties it, unless a reader holds it. Returns whether it
+    /// is empty now; deleted rows are then gone from the log, too.
     pub async fn empty_log(&self) -> Result<bool, StoreError> {
-        self.apart(|connection, _| {
+        self.on_own_connection(|connection, _| {
             connection.busy_timeout(CHECKPOINT_TIMEOUT)?;
             let checkpoint = "PRAGMA wal_checkpoint(TRUNCATE)";
             let busy: i64 = connection.query_row(checkpoint, [], |row| row.get(0))?;
@@ -137,17 +137,17 @@ impl Store {
     /// Rewrites the file without free pages, so that it shrinks in steps from then on. Writers wait
     /// meanwhile; it needs as much room again as the file has.
     pub async fn compact(&self) -> Result<(), StoreError> {
-        self.apart(|connection, _| {
+        self.on_own_connection(|connection, _| {
             connection.pragma_update(None, "auto_vacuum", INCREMENTAL)?;
             Ok(connection.execute_batch("VACUUM")?)
         })
         .await
     }
 
-    /// Copies all of it, as it is at one moment, to an empty file. Writers do not wait.
+    /// Copies a consistent snapshot of the store to an empty file. Writers do not wait.
     pub async fn copy_to(&self, target: &Path) -> Result<(), StoreError> {
         let target = target.to_owned();
-        self.apart(move |source, _| {
+        self.on_own_connection(move |source, _| {
             let mut copy = Connection::open(&target)?;
             Backup::new(&source, &mut copy)?.run_to_completion(i32::MAX, Duration::ZERO, None)?;
             // One file that needs no other beside it.
@@ -157,14 +157,14 @@ impl Store {
         .await
     }
 
-    /// Reads everything and says what is damaged. Takes as long as reading the file.
+    /// Reads the whole file and fails if anything is damaged. Takes as long as reading it.
     pub async fn examine(&self) -> Result<(), StoreError> {
         let path = self.path().to_owned();
         self.read(move |connection| examine(connection, &path)).await
     }
 
-    /// On a connection of its own, on a blocking thread.
-    async fn apart<T, F>(&self, work: F) -> Result<T, StoreError>
+    /// Runs `work` on a new connection, on a blocking thread.
+    async fn on_own_connection<T, F>(&self, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
         F: FnOnce(Connection, PathBuf) -> Result<T, StoreError> + Send + 'static,

@@ -1,6 +1,6 @@
 //! The one thread that writes.
 //!
-//! It takes whatever is queued and does it in one transaction, so that many writers share one
+//! It runs everything that is queued in one transaction, so that many writers share one
 //! synchronisation of the disk (group commit). Each operation has its own savepoint: one that
 //! fails undoes itself only. Answers are sent after the commit, never before.
 
@@ -17,36 +17,36 @@ use std::{
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
-use crate::{StoreError, place::Place};
+use crate::{StoreError, location::StoreLocation};
 
 #[cfg(test)]
 mod tests;
 
 /// Operations in one transaction.
 const BATCH: usize = 256;
-/// How long operations nobody waits for may wait for company.
+/// How long background writes wait for others to share a transaction with.
 const LINGER: Duration = Duration::from_millis(25);
 
 /// How soon an operation has to be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Urgency {
-    /// Somebody waits for the answer.
+    /// A caller waits for the answer.
     Now,
-    /// It may wait for others, and is done with whatever comes.
+    /// No caller waits: it may be grouped with later operations.
     Soon,
 }
 
 /// An operation in the queue.
-pub(crate) trait Queued: Send {
-    /// How soon it has to be done.
+pub(crate) trait QueuedWrite: Send {
+    /// Whether a caller waits for it.
     fn urgency(&self) -> Urgency;
-    /// Does it, inside its savepoint. Says whether its changes are to be kept.
+    /// Runs inside its own savepoint; `false` rolls that savepoint back.
     fn apply(&mut self, connection: &Connection) -> bool;
-    /// Tells how it went, when the transaction has ended.
+    /// Sends the outcome to the caller, after the transaction has ended.
     fn answer(self: Box<Self>, committed: Result<(), Arc<rusqlite::Error>>);
 }
 
-/// What was done so far.
+/// Totals since the store was opened.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     pub(crate) operations: AtomicU64,
@@ -54,20 +54,20 @@ pub(crate) struct Counters {
 }
 
 /// An operation whose caller waits.
-pub(crate) struct Awaited<T, F> {
+pub(crate) struct AwaitedWrite<T, F> {
     work: Option<F>,
-    /// `None` until it was tried.
+    /// `None` until it has run.
     outcome: Option<Result<T, StoreError>>,
     reply: oneshot::Sender<Result<T, StoreError>>,
 }
 
-impl<T, F> Awaited<T, F> {
+impl<T, F> AwaitedWrite<T, F> {
     pub(crate) fn new(work: F, reply: oneshot::Sender<Result<T, StoreError>>) -> Self {
         Self { work: Some(work), outcome: None, reply }
     }
 }
 
-impl<T, F> Queued for Awaited<T, F>
+impl<T, F> QueuedWrite for AwaitedWrite<T, F>
 where
     T: Send,
     F: FnOnce(&Connection) -> Result<T, StoreError> + Send,
@@ -98,23 +98,26 @@ where
 /// Runs until every sender is gone and the queue is empty.
 pub(crate) fn run(
     mut connection: Connection,
-    place: &Place,
-    queue: &Receiver<Box<dyn Queued>>,
+    location: &StoreLocation,
+    queue: &Receiver<Box<dyn QueuedWrite>>,
     counters: &Counters,
 ) {
     while let Ok(first) = queue.recv() {
         let batch = gather(first, queue);
         counters.operations.fetch_add(batch.len() as u64, Ordering::Relaxed);
         counters.transactions.fetch_add(1, Ordering::Relaxed);
-        commit(&mut connection, Some(place), batch);
+        commit(&mut connection, Some(location), batch);
     }
 }
 
-/// The first operation and whatever else is queued; waits for more while nobody is waiting.
+/// Collects the first operation and everything queued behind it; lingers for more while no caller
+/// waits.
 ///
-/// It is not woken by what may wait, only by what may not: a caller that nobody keeps waiting should
-/// not pay for a change of threads either.
-fn gather(first: Box<dyn Queued>, queue: &Receiver<Box<dyn Queued>>) -> Vec<Box<dyn Queued>> {
+/// Background writes do not wake the writer thread, so they cost their caller no context switch.
+fn gather(
+    first: Box<dyn QueuedWrite>,
+    queue: &Receiver<Box<dyn QueuedWrite>>,
+) -> Vec<Box<dyn QueuedWrite>> {
     let deadline = Instant::now() + LINGER;
     let mut urgent = first.urgency() == Urgency::Now;
     let mut batch = vec![first];
@@ -137,8 +140,12 @@ fn gather(first: Box<dyn Queued>, queue: &Receiver<Box<dyn Queued>>) -> Vec<Box<
     batch
 }
 
-fn commit(connection: &mut Connection, place: Option<&Place>, mut batch: Vec<Box<dyn Queued>>) {
-    let unmoved = place.map_or(Ok(()), Place::check);
+fn commit(
+    connection: &mut Connection,
+    location: Option<&StoreLocation>,
+    mut batch: Vec<Box<dyn QueuedWrite>>,
+) {
+    let unmoved = location.map_or(Ok(()), StoreLocation::check_unmoved);
     let committed = unmoved.and_then(|()| apply_all(connection, &mut batch)).map_err(Arc::new);
     if let Err(error) = &committed {
         tracing::error!(%error, operations = batch.len(), "a transaction was not committed");
@@ -150,7 +157,7 @@ fn commit(connection: &mut Connection, place: Option<&Place>, mut batch: Vec<Box
 
 fn apply_all(
     connection: &mut Connection,
-    batch: &mut [Box<dyn Queued>],
+    batch: &mut [Box<dyn QueuedWrite>],
 ) -> Result<(), rusqlite::Error> {
     // Immediate: the lock comes first, so that no operation has read what is changed meanwhile.
     // Dropped without a commit, the transaction is rolled back.

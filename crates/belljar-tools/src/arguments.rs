@@ -1,9 +1,9 @@
-//! Arguments against a tool's schema, before a call leaves.
+//! Checks arguments against a tool's schema before a call leaves.
 //!
-//! The server checks again: this is so that the guest hears at once, and in words that name the
-//! field and the nearest right one. So only what certainly breaks the schema is a fault; a keyword,
-//! reference or pattern that is not understood here is the server's business. The work is bounded,
-//! because schemas come from servers and values from guests.
+//! The server checks again: this check gives the guest an early error that names the field and the
+//! nearest right one. So only a certain violation of the schema is a fault; keywords, references and
+//! patterns that are not understood here are left to the server. The work is bounded, because schemas
+//! come from servers and values from guests.
 
 mod canonical;
 mod fault;
@@ -24,14 +24,14 @@ use crate::{
     tool::Tool,
 };
 
-/// Steps one check may take; what is left then is not a fault.
+/// Steps one check may take; the rest is left to the server.
 const MAX_STEPS: usize = 200_000;
 /// Levels of schemas within schemas and references to references.
 const MAX_DEPTH: usize = 100;
-/// Fields that are looked at for the one that was meant by another name.
+/// Fields that are compared with a misspelt name.
 const MAX_NEAR: usize = 1_000;
 
-/// Whether a call of `tool` with `arguments` can leave, or what is wrong with them.
+/// Checks the arguments of a call of `tool`.
 pub fn check(tool: &Tool, arguments: &Value) -> Result<(), ArgumentFault> {
     let checked = match arguments {
         // Guest code may leave out arguments altogether.
@@ -44,13 +44,13 @@ pub fn check(tool: &Tool, arguments: &Value) -> Result<(), ArgumentFault> {
     checked.map_err(|fault| fault.of_tool(tool))
 }
 
-/// Whether `value` is what `schema` describes, as far as this module reads schemas.
+/// Whether `value` fits `schema`, as far as this module understands schemas.
 pub fn validate(schema: &Value, value: &Value) -> Result<(), ArgumentFault> {
     let mut check = Check { root: schema, steps: MAX_STEPS };
     check.value(schema, value, &mut Vec::new(), 0)
 }
 
-/// Where in the value the check is: names of fields and indices of items.
+/// The position in the value: names of fields and indices of items.
 type Path = Vec<String>;
 
 struct Check<'a> {
@@ -58,13 +58,13 @@ struct Check<'a> {
     steps: usize,
 }
 
-/// The fields a schema declares, by what is left of their names when case and separators are
-/// forgotten. Made once for an object: a guest may give it a million fields.
+/// The declared fields by their folded names. Made once for an object: a guest may pass a million
+/// fields.
 #[derive(Default)]
 struct Alike<'a>(Option<HashMap<String, &'a str>>);
 
 impl<'a> Alike<'a> {
-    /// The declared field that is this one spelt otherwise.
+    /// The declared field that differs from this name only in case and separators.
     fn to<I: Iterator<Item = &'a str>>(
         &mut self,
         name: &str,
@@ -221,7 +221,7 @@ impl<'a> Check<'a> {
             }
             Some(_) => Ok(()),
             // Many servers leave this open and ignore what they do not know. `maxCount` for
-            // `max_count` is then a mistake that nobody would ever tell.
+            // `max_count` would then be ignored without any error.
             None => match alike.to(name, names) {
                 Some(other) => unknown(Some(other.to_owned())),
                 None => Ok(()),

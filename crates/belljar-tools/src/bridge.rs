@@ -24,15 +24,16 @@ use belljar_store::Store;
 use belljar_wire::{ToolCall, ToolFault};
 
 use crate::{
-    Annotations, CallTime, Catalogue, Decision, Finder, Glob, LISTING_PATIENCE, Overrides, Policy,
-    Tool, ToolGrants, Trust, UpstreamError, Upstreams, arguments::canonical, local::LocalServer,
+    CallTime, Catalogue, Finder, Glob, LISTING_TIMEOUT, Overrides, PolicyDecision, PolicySubject,
+    Tool, ToolGrants, ToolPolicy, Trust, UpstreamError, Upstreams, arguments::canonical,
+    local::LocalServer,
 };
 
 pub use approval::ApprovalNotice;
-pub use run::{Ask, Delivery, JournalError, RunBridge, StopReason};
+pub use run::{JournalError, RunBridge};
 
-/// How long a tool may take to be looked up for somebody who does not call it.
-const LOOKED_UP: Duration = Duration::from_secs(60);
+/// The timeout for looking up a tool that is not called.
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How a bridge is set up.
 #[derive(Debug)]
@@ -41,26 +42,26 @@ pub struct BridgeConfig {
     pub upstreams: Upstreams,
     /// Servers inside this program, by name.
     pub local: BTreeMap<String, Arc<dyn LocalServer>>,
-    /// Who may call what.
-    pub policy: Policy,
-    /// Where approvals, audit rows and journals go. Without one nothing can be approved.
+    /// Decides which calls are made, asked about or denied.
+    pub policy: ToolPolicy,
+    /// Holds approvals, audit rows and journals. Without it nothing can be approved.
     pub store: Option<Store>,
     /// How long a person has to decide.
     pub approval_timeout: Duration,
     /// When audit rows are on disk.
     pub audit: AuditTiming,
-    /// Milliseconds since 1970.
+    /// The clock, in milliseconds since 1970.
     pub now_ms: fn() -> i64,
 }
 
 /// When the audit row of a call is on disk.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum AuditTiming {
-    /// Before the call leaves, if it may have an effect; soon after it, if it only reads by the
-    /// operator's word or that of a server which is trusted. What cannot be written is not called.
+    /// Before the call leaves, if it may have an effect; soon after it, if the operator or a trusted
+    /// server says that the tool only reads. If the row cannot be written, the call is not made.
     #[default]
     BeforeEffects,
-    /// Soon after any call: what a host had not written when it was killed is lost.
+    /// Soon after any call: rows that a killed host had not written are lost.
     Behind,
 }
 
@@ -73,58 +74,58 @@ pub struct Bridge {
     finder: Finder,
 }
 
-/// Catalogues, and the lists they were made of. Making one costs more than a call.
+/// Catalogues with the lists they were made of, because making one costs more than a call.
 #[derive(Debug, Default)]
 struct Snapshots {
     of_one: BTreeMap<String, (Arc<Vec<Tool>>, Catalogue)>,
     of_all: Option<(Vec<Arc<Vec<Tool>>>, Catalogue)>,
 }
 
-/// What the bridge has to know about a run.
+/// The run that calls are made for.
 #[derive(Debug)]
 pub struct RunContext {
-    /// Its name.
+    /// The id of the run, under which approvals and audit rows are kept.
     pub run_id: String,
-    /// Who asked for it.
+    /// The caller who asked for it.
     pub caller: String,
     /// The tools it may use.
     pub grants: ToolGrants,
     /// The longest a call may take.
     pub tool_timeout: Duration,
-    /// The code, to show the line that makes a call.
+    /// The guest code, to show the line that makes a call.
     pub code: String,
-    /// Who wants to hear of what happens.
-    pub observer: Arc<dyn Observer>,
+    /// Notified of what happens in the run.
+    pub observer: Arc<dyn CallObserver>,
 }
 
-/// Hears of what happens in a run, while it happens.
-pub trait Observer: Send + Sync + std::fmt::Debug {
-    /// The run begins. One that is durable is on disk: whoever hears its id may rely on it.
+/// Is notified of what happens in a run, while it happens.
+pub trait CallObserver: Send + Sync + std::fmt::Debug {
+    /// The run begins. A durable run is on disk by then, so its id may be handed out.
     fn run_begins(&self, _run_id: &str) {}
     /// A call waits for a person.
     fn approval_waits(&self, _notice: &ApprovalNotice) {}
     /// A person decided, or time ran out.
     fn approval_over(&self, _id: &str) {}
     /// A call leaves the host.
-    fn call_begins(&self, _tool: &Tool, _reach: Reach) {}
+    fn call_begins(&self, _tool: &Tool, _reach: ToolReach) {}
     /// A call has ended.
     fn call_ends(&self, _tool: &str, _is_ok: bool, _duration: Duration) {}
 }
 
-/// What a tool can do, as far as anyone says who is believed.
+/// Whether a tool can have effects, by the word of the operator or of a trusted server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reach {
-    /// It changes nothing.
+pub enum ToolReach {
+    /// The operator, or a server the operator trusts, says that it changes nothing.
     ReadOnly,
-    /// It may change something.
+    /// It may change something: nobody who is trusted says otherwise.
     Unknown,
 }
 
-/// Hears nothing.
+/// Ignores everything that happens.
 #[derive(Debug)]
 pub struct NoObserver;
 
-impl Observer for NoObserver {}
+impl CallObserver for NoObserver {}
 
 impl Bridge {
     /// A bridge to these servers.
@@ -142,13 +143,13 @@ impl Bridge {
         names
     }
 
-    /// All tools of all servers, and the servers whose tools cannot be had, or not soon: looking for
-    /// tools does not wait for a server that hangs.
+    /// All tools of all servers, and the errors of servers whose tools cannot be listed soon: a server
+    /// that hangs does not delay the search for tools.
     pub async fn catalogue(&self) -> (Catalogue, Vec<UpstreamError>) {
-        self.catalogue_within(LISTING_PATIENCE).await
+        self.catalogue_within(LISTING_TIMEOUT).await
     }
 
-    /// The same for who would rather wait: for so long from when a server is first asked.
+    /// The same with a longer timeout, counted from when a server is first asked.
     pub async fn catalogue_within(&self, within: Duration) -> (Catalogue, Vec<UpstreamError>) {
         let mut failures = Vec::new();
         let mut lists = Vec::new();
@@ -182,16 +183,16 @@ impl Bridge {
         }
     }
 
-    /// The same, if they can be had soon: looking for tools does not wait for a server that hangs.
+    /// The same with a short timeout, so that a server that hangs does not delay the search for tools.
     pub async fn catalogue_soon(&self, server: &str) -> Result<Catalogue, UpstreamError> {
         if self.config.local.contains_key(server) {
             return self.catalogue_of(server).await;
         }
-        let tools = self.config.upstreams.tools_soon(server, LISTING_PATIENCE).await?;
+        let tools = self.config.upstreams.tools_soon(server, LISTING_TIMEOUT).await?;
         Ok(self.snapshot_of(server, tools))
     }
 
-    /// The same for a call of one of them, whose time it takes.
+    /// The same within the time of a call to one of them.
     async fn catalogue_for_call(
         &self,
         server: &str,
@@ -204,13 +205,16 @@ impl Bridge {
         Ok(self.snapshot_of(server, tools))
     }
 
-    /// Asks the servers of these tools for their lists again, in so much time: what is remembered of
-    /// them may be long gone. A server that does not answer keeps what is known of it.
+    /// Lists the tools of these servers again: cached lists may be out of date. A server that does not
+    /// answer in time keeps its cached list.
     pub async fn refresh(&self, tools: &[Tool], within: Duration) {
         let servers: BTreeSet<&str> = tools.iter().map(|tool| tool.server.as_str()).collect();
         for server in servers {
             if let Err(error) = self.config.upstreams.refreshed_tools(server, within).await {
-                tracing::warn!(error = &error as &dyn std::error::Error, "tools not listed again");
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "cannot list the tools of a server again"
+                );
             }
         }
     }
@@ -227,24 +231,26 @@ impl Bridge {
         catalogue
     }
 
-    /// Whether a run with these grants could be made to wait for a person. Starts no server for the
-    /// answer: one of which nothing is known yet is taken to have a tool like no other.
+    /// Whether a run with these grants may have to wait for a person. Starts no server: one whose tools
+    /// were never listed counts as having a tool that no specific pattern matches.
     pub async fn may_ask(&self, grants: &ToolGrants) -> bool {
-        let mut tools = Vec::new();
+        let mut lists: Vec<_> = self.config.local.values().map(|server| server.tools()).collect();
+        let mut unlisted = Vec::new();
         for spec in self.config.upstreams.specs() {
             match self.config.upstreams.remembered_tools(spec.name()).await {
-                Some(known) => tools.extend(known.iter().cloned()),
+                Some(known) => lists.push(known),
                 None if self.config.policy.may_ask_about(spec.name()) => return true,
-                None => tools.push(any_tool(spec.name())),
+                None => unlisted.push(spec.name()),
             }
         }
-        let local = self.config.local.values().map(|server| server.tools());
-        tools.extend(local.flat_map(|tools| tools.to_vec()));
+        let listed = lists.iter().flat_map(|tools| tools.iter()).map(PolicySubject::Listed);
+        let unlisted = unlisted.into_iter().map(|server| PolicySubject::Unlisted { server });
         let trust = |server: &str| self.trust(server);
-        self.config.policy.may_ask(&Catalogue::new(tools), trust, &self.overrides, grants)
+        let policy = &self.config.policy;
+        policy.may_ask(listed.chain(unlisted), trust, &self.overrides, grants)
     }
 
-    /// How far a server's word about its tools is taken.
+    /// Whether the annotations of a server's tools are believed.
     fn trust(&self, server: &str) -> Trust {
         let is_own = self.config.local.contains_key(server);
         let is_trusted = self.config.upstreams.spec(server).is_some_and(|spec| spec.trusted);
@@ -257,32 +263,32 @@ impl Bridge {
     }
 
     /// What a tool can do.
-    pub fn reach(&self, tool: &Tool) -> Reach {
+    pub fn reach(&self, tool: &Tool) -> ToolReach {
         match self.overrides.is_read_only(tool, self.trust(&tool.server)) {
-            true => Reach::ReadOnly,
-            false => Reach::Unknown,
+            true => ToolReach::ReadOnly,
+            false => ToolReach::Unknown,
         }
     }
 
-    /// What policy says of a tool as long as nothing is known of its arguments.
-    pub fn verdict(&self, tool: &Tool, grants: &ToolGrants) -> Decision {
+    /// What policy says of a tool when its arguments are unknown.
+    pub fn verdict(&self, tool: &Tool, grants: &ToolGrants) -> PolicyDecision {
         let (policy, trust) = (&self.config.policy, self.trust(&tool.server));
         policy.decide(tool, trust, &self.overrides, &serde_json::Map::new(), grants)
     }
 
-    /// All that decides about calls, as text: other rules, or other trust in a server, give another.
+    /// Everything that decides about calls, as text: it changes with the rules and with trust in servers.
     pub fn rules(&self) -> String {
         let trusted = self.config.upstreams.specs().filter(|spec| spec.trusted);
         let trusted: Vec<&str> = trusted.map(crate::ServerSpec::name).collect();
         serde_json::json!([&self.config.policy, &*self.overrides, trusted]).to_string()
     }
 
-    /// The tool a name means, as `server__tool` or however else code may write it.
+    /// The tool a name refers to: `server__tool`, or any other form that code may use.
     pub async fn tool(&self, name: &str) -> Result<Tool, ToolFault> {
-        self.resolve(&ToolGrants::default(), None, name, LOOKED_UP.into()).await
+        self.resolve(&ToolGrants::default(), None, name, LOOKUP_TIMEOUT.into()).await
     }
 
-    /// Makes one call that belongs to no code: the same path, policy, approval and audit row.
+    /// Makes one call outside of guest code, with the same policy, approval and audit row.
     pub async fn call(
         &self,
         run: &RunContext,
@@ -295,27 +301,13 @@ impl Bridge {
         self.perform(run, &call, &call::OpenGate::new(self, |_| ())).await
     }
 
-    /// Ends all servers.
+    /// Ends all upstream servers and waits for them, for a few seconds at most.
     pub async fn shutdown(&self) {
         self.config.upstreams.shutdown().await;
     }
 }
 
-/// A tool nobody has described: only rules for all tools of its server, or for all there are, can
-/// be about it.
-fn any_tool(server: &str) -> Tool {
-    Tool {
-        server: server.to_owned(),
-        name: "\u{1}".to_owned(),
-        title: None,
-        description: None,
-        input_schema: serde_json::Value::Bool(true),
-        output_schema: None,
-        annotations: Annotations::default(),
-    }
-}
-
-/// What the operator says of the tools of each server, whatever the servers say.
+/// What the operator declares about the tools of each server.
 fn overrides(upstreams: &Upstreams) -> Overrides {
     let mut all = Overrides::default();
     for spec in upstreams.specs() {

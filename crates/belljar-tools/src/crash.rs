@@ -1,4 +1,4 @@
-//! Places where a test ends the host as `kill -9` does. In a release build there are none.
+//! Crash points: places where a test can kill the host. Release builds have none.
 
 /// Ends this process, at once and without a word, if `BELLJAR_CRASH_AT` names this place. With
 /// `name:3` it does so the third time it gets here; with `*:17` at the seventeenth place of any name.
@@ -22,7 +22,7 @@ pub fn crash_point(name: &str) {
     }
 }
 
-/// Nothing.
+/// Release builds have no crash points.
 #[cfg(not(debug_assertions))]
 #[inline]
 pub fn crash_point(_name: &str) {}

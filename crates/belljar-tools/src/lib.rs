@@ -1,9 +1,10 @@
-//! Tools for guest code: upstream MCP servers, their catalogue, what code sees of it, who may call
-//! what, and the one path by which a call leaves a cell.
+//! Tools for guest code: upstream MCP servers, the catalogue of their tools, policy, and the one path by
+//! which a call leaves a cell.
 
 mod arguments;
 mod bridge;
 mod crash;
+mod hex;
 mod local;
 mod names;
 mod policy;
@@ -25,25 +26,26 @@ pub use arguments::{
     read as read_arguments, validate,
 };
 pub use bridge::{
-    ApprovalNotice, Ask, AuditTiming, Bridge, BridgeConfig, Delivery, JournalError, NoObserver,
-    Observer, Reach, RunBridge, RunContext, StopReason,
+    ApprovalNotice, AuditTiming, Bridge, BridgeConfig, CallObserver, JournalError, NoObserver,
+    RunBridge, RunContext, ToolReach,
 };
 #[doc(hidden)]
 pub use crash::crash_point;
 pub use local::{LocalOutcome, LocalServer};
 pub use names::{Catalogue, ResolveError, Style, identifier};
 pub use policy::{
-    Condition, Decision, Glob, Overrides, Policy, Rule, RuleError, ToolGrants, Trust, Verdict,
+    Condition, Glob, Overrides, PolicyDecision, PolicyRule, PolicySubject, PolicyVerdict,
+    RuleError, ToolGrants, ToolPolicy, Trust,
 };
-pub use results::{Answer, Block, ToolFailure, value_of};
-pub use search::{Finder, Hit, Wanted};
+pub use results::{AnswerParts, Block, ToolFailure, value_of};
+pub use search::{Finder, Hit, ToolQuery};
 pub use servers::{
     RawServer, ServerConfigError, ServerSpec, Surroundings, TransportSpec, read_mcp_json,
 };
-pub use shape::{Shape, ShapeLimits};
+pub use shape::{ValueShape, ValueShapeLimits};
 pub use tool::{Annotations, Tool};
-pub use types::{Shapes, describe, python, typescript};
+pub use types::{ValueShapes, describe, python, typescript};
 pub use upstream::{
-    CallTime, ContentBlock, LISTING_PATIENCE, LimitSource, Sent, ServerVersion, Stage, ToolAnswer,
-    ToolsOf, UpstreamError, Upstreams,
+    CallTime, ContentBlock, LISTING_TIMEOUT, LimitSource, ServerVersion, ToolAnswer,
+    ToolListResult, UpstreamError, Upstreams, WaitStage, WasSent,
 };

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::Tool;
 
-/// What a call of a local tool gives: a value, or a text that says why not.
+/// The outcome of a call to a local tool: a value, or an error message.
 pub type LocalOutcome = Pin<Box<dyn Future<Output = Result<Value, String>> + Send>>;
 
 /// A server whose tools are functions of this program.

@@ -1,8 +1,8 @@
-//! The catalogue: an immutable snapshot of all tools, and what a name in guest code means in it.
+//! The catalogue: an immutable snapshot of all tools, and how names in guest code are resolved in it.
 //!
-//! Dispatch is always to the original name. The exact spelling wins; only when nothing has it are
-//! case and separators forgotten, and then exactly one tool must fit. What fits several is an
-//! error that lists them: the order in which servers or tools were found never decides.
+//! Calls always use the original name. The exact spelling wins; only when no tool has it are case and
+//! separators ignored, and then exactly one tool must match. A name that matches several is an error that
+//! lists them: the order in which servers or tools were found never decides.
 
 mod error;
 mod identifier;
@@ -20,11 +20,12 @@ pub(crate) use identifier::is_python_keyword;
 pub use identifier::{Style, identifier};
 
 use crate::{
+    hex::hex,
     spelling::{fold, nearest},
     tool::Tool,
 };
 
-/// Longer names are taken as they are spelt or not at all.
+/// Longer names have to be spelt exactly.
 const MAX_FOLDED: usize = 256;
 /// What may stand between server and tool, besides `__`.
 const SEPARATORS: [&str; 4] = ["__", ":", ".", "/"];
@@ -32,15 +33,15 @@ const SEPARATORS: [&str; 4] = ["__", ":", ".", "/"];
 /// All tools of all servers at one moment. Cloning it is cheap.
 #[derive(Debug, Clone)]
 pub struct Catalogue {
-    inner: Arc<Inner>,
+    inner: Arc<CatalogueIndex>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct CatalogueIndex {
     /// By server, then name.
     tools: Vec<Tool>,
     version: String,
-    servers: BTreeMap<String, Server>,
+    servers: BTreeMap<String, ServerIndex>,
     /// `server__tool`; two tools can share it when a server's name holds `__`.
     qualified: HashMap<String, Vec<usize>>,
     bare: HashMap<String, Vec<usize>>,
@@ -48,15 +49,15 @@ struct Inner {
 }
 
 #[derive(Debug, Default)]
-struct Server {
+struct ServerIndex {
     tools: Vec<usize>,
     exact: HashMap<String, usize>,
     folded: HashMap<String, Vec<usize>>,
 }
 
 impl Catalogue {
-    /// A snapshot of `tools`. If a server gave one name twice, one of the two stays, the same
-    /// whatever the order was.
+    /// A snapshot of `tools`. Of two tools with the same server and name one is used, whichever the
+    /// order.
     pub fn new(tools: Vec<Tool>) -> Self {
         let mut keyed: Vec<(String, Tool)> =
             tools.into_iter().map(|tool| (canonical(&tool), tool)).collect();
@@ -71,12 +72,12 @@ impl Catalogue {
             hash.update(text.len().to_le_bytes());
             hash.update(text.as_bytes());
         }
-        let version = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        let version = hex(&hash.finalize());
         let tools: Vec<Tool> = keyed.into_iter().map(|(_, tool)| tool).collect();
-        Self { inner: Arc::new(Inner::new(tools, version)) }
+        Self { inner: Arc::new(CatalogueIndex::new(tools, version)) }
     }
 
-    /// The same for the same tools, another as soon as anything in any of them differs.
+    /// A hash of all tools: it changes when anything in any of them does.
     pub fn version(&self) -> &str {
         &self.inner.version
     }
@@ -97,8 +98,8 @@ impl Catalogue {
         indices.unwrap_or_default().iter().filter_map(|at| self.inner.tools.get(*at))
     }
 
-    /// What the typed wrapper calls a tool; nothing if it has to be called with `tools.call`,
-    /// because its name makes no identifier or another tool of the server would be called so too.
+    /// The identifier of a tool in the typed wrapper; `None` if it has to be called with `tools.call`,
+    /// because its name makes no identifier or another tool of the server has the same.
     pub fn alias(&self, tool: &Tool, style: Style) -> Option<String> {
         let alias = identifier(&tool.name, style)?;
         let server = self.inner.servers.get(&tool.server)?;
@@ -106,16 +107,16 @@ impl Catalogue {
         (server.folded.get(&fold(&tool.name))?.len() == 1).then_some(alias)
     }
 
-    /// What the typed wrapper calls a server; nothing if its name makes no identifier or that of
-    /// another server makes the same.
+    /// The identifier of a server in the typed wrapper; `None` if its name makes no identifier or
+    /// another server has the same.
     pub fn server_alias(&self, server: &str, style: Style) -> Option<String> {
         let alias = identifier(server, style)?;
         let folded = fold(server);
         (self.servers().filter(|other| fold(other) == folded).count() == 1).then_some(alias)
     }
 
-    /// The tool guest code means: of a server, or, without one, by a name that says both
-    /// (`server__tool`, `server:tool`, `server.tool`) or that only one server knows.
+    /// Resolves a name in guest code: a tool of the given server, or, without one, a name that includes
+    /// the server (`server__tool`, `server:tool`, `server.tool`) or that only one server has.
     pub fn resolve(&self, server: Option<&str>, tool: &str) -> Result<&Tool, ResolveError> {
         let at = match server {
             Some(server) => self.inner.of_server(server, tool),
@@ -132,9 +133,9 @@ impl Default for Catalogue {
     }
 }
 
-impl Inner {
+impl CatalogueIndex {
     fn new(tools: Vec<Tool>, version: String) -> Self {
-        let mut servers: BTreeMap<String, Server> = BTreeMap::new();
+        let mut servers: BTreeMap<String, ServerIndex> = BTreeMap::new();
         let mut qualified: HashMap<String, Vec<usize>> = HashMap::new();
         let mut bare: HashMap<String, Vec<usize>> = HashMap::new();
         let mut bare_folded: HashMap<String, Vec<usize>> = HashMap::new();
@@ -167,7 +168,7 @@ impl Inner {
             .unwrap_or_else(|| Err(self.unknown(Some(server), tool)))
     }
 
-    fn folded_server(&self, server: &str, tool: &str) -> Result<&Server, ResolveError> {
+    fn folded_server(&self, server: &str, tool: &str) -> Result<&ServerIndex, ResolveError> {
         let mut found = self.servers_like(server);
         match (found.pop(), found.is_empty()) {
             (Some((_, known)), true) => Ok(known),
@@ -181,7 +182,7 @@ impl Inner {
         }
     }
 
-    fn servers_like(&self, server: &str) -> Vec<(&String, &Server)> {
+    fn servers_like(&self, server: &str) -> Vec<(&String, &ServerIndex)> {
         let folded = foldable(server);
         let like = self.servers.iter().filter(|(name, _)| fold(name) == folded);
         if folded.is_empty() { Vec::new() } else { like.collect() }
@@ -210,7 +211,7 @@ impl Inner {
         exact.or_else(spelt).or_else(folded).unwrap_or_else(|| Err(self.unknown(None, name)))
     }
 
-    /// The one tool found, or which ones if they are several; nothing if there is none.
+    /// The only tool found, an error if there are several, or `None`.
     fn only(
         &self,
         name: &str,
@@ -270,7 +271,7 @@ impl Inner {
     }
 }
 
-/// The folded name; empty, which nothing is looked up by, if it is too long to be meant.
+/// The folded name; empty, which matches nothing, if it is too long.
 fn foldable(name: &str) -> String {
     if name.len() > MAX_FOLDED { String::new() } else { fold(name) }
 }

@@ -1,8 +1,8 @@
-//! Who may call what: one pure function, [`Policy::decide`], that every path asks.
+//! Which calls are made: one pure function, [`ToolPolicy::decide`], that every path uses.
 //!
-//! What the operator wrote comes first, deny before ask before allow; then what is known of the
-//! tool. Matching is on the qualified original name, never on how guest code spelt it. A condition
-//! on an argument that is not there never matches, and a doubtful value never matches an `allow`.
+//! The operator's rules come first, deny before ask before allow; then the defaults for the tool. Rules
+//! match the qualified original name, never the spelling in guest code. A condition on a missing
+//! argument never matches, and an ambiguous value never matches an `allow`.
 
 mod condition;
 mod glob;
@@ -13,32 +13,32 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 pub use glob::Glob;
-pub use rule::{Condition, Rule, RuleError};
+pub use rule::{Condition, PolicyRule, RuleError};
 
-use condition::Reading;
+use condition::MatchMode;
 
-use crate::{names::Catalogue, tool::Tool};
+use crate::tool::{Annotations, Tool};
 
 /// The operator's rules. An empty policy leaves everything to the defaults.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Policy {
-    /// Called without asking.
+pub struct ToolPolicy {
+    /// Calls that are made without asking.
     #[serde(default)]
-    pub allow: Vec<Rule>,
+    pub allow: Vec<PolicyRule>,
     /// A person decides each call.
     #[serde(default)]
-    pub ask: Vec<Rule>,
-    /// Never called.
+    pub ask: Vec<PolicyRule>,
+    /// Calls that are never made; these rules come first.
     #[serde(default)]
-    pub deny: Vec<Rule>,
+    pub deny: Vec<PolicyRule>,
 }
 
-/// What the operator says about tools, whatever their servers say.
+/// What the operator declares about tools, whatever their servers say.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Overrides {
-    /// They change nothing.
+    /// Tools that change nothing.
     #[serde(default)]
     pub read_only: Vec<Glob>,
     /// Calling them twice is the same as calling them once.
@@ -46,14 +46,14 @@ pub struct Overrides {
     pub idempotent: Vec<Glob>,
 }
 
-/// What a run may use.
+/// The tools that a run may use.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ToolGrants {
-    /// Nothing but these, if given.
+    /// If given, no other tools may be used.
     #[serde(default)]
     pub only: Option<Vec<Glob>>,
-    /// Granted for this run: where a *default* would ask, they are called. A rule of the operator
-    /// that asks or denies stands.
+    /// Tools granted for this run: they are called where a *default* would ask. Rules of the operator
+    /// that ask or deny still apply.
     #[serde(default)]
     pub given: Vec<Glob>,
 }
@@ -67,30 +67,70 @@ pub enum Trust {
     Untrusted,
 }
 
-/// What is to happen with a call.
+/// What happens with a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
-    /// It is made.
+pub enum PolicyVerdict {
+    /// The call is made.
     Allow,
-    /// A person decides.
+    /// A person decides about this call.
     Ask,
-    /// It is refused.
+    /// The call is refused.
     Deny,
 }
 
-/// A verdict and where it comes from.
+/// A tool that a call could be of.
+#[derive(Debug, Clone, Copy)]
+pub enum PolicySubject<'a> {
+    /// A tool that its server has listed.
+    Listed(&'a Tool),
+    /// Any tool of a server whose tools were never listed. Only patterns for all tools, or for all of
+    /// this server, match it.
+    Unlisted {
+        /// The server's name in the configuration.
+        server: &'a str,
+    },
+}
+
+/// Stands for the name of a tool that is not known. No listed tool has it: names with control characters
+/// are refused.
+const UNKNOWN_NAME: &str = "\u{1}";
+
+impl PolicySubject<'_> {
+    fn name(&self) -> String {
+        match self {
+            Self::Listed(tool) => tool.qualified_name(),
+            Self::Unlisted { server } => format!("{server}__{UNKNOWN_NAME}"),
+        }
+    }
+
+    fn server(&self) -> &str {
+        match self {
+            Self::Listed(tool) => &tool.server,
+            Self::Unlisted { server } => server,
+        }
+    }
+
+    fn annotations(&self) -> Annotations {
+        match self {
+            Self::Listed(tool) => tool.annotations,
+            Self::Unlisted { .. } => Annotations::default(),
+        }
+    }
+}
+
+/// A verdict and its reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Decision {
-    /// What is to happen.
-    pub verdict: Verdict,
+pub struct PolicyDecision {
+    /// What happens with the call.
+    pub verdict: PolicyVerdict,
     /// Why, in words for the operator, the audit row and the guest.
     pub reason: String,
 }
 
-impl Policy {
-    /// What is to happen with this call: deny, then what the run may use, then ask, then what
-    /// always asks, then allow, then the defaults.
+impl ToolPolicy {
+    /// Decides about a call. In this order: deny rules, the grants of the run, ask rules, calls that
+    /// always ask, allow rules, defaults.
     pub fn decide(
         &self,
         tool: &Tool,
@@ -98,51 +138,64 @@ impl Policy {
         overrides: &Overrides,
         arguments: &Map<String, Value>,
         grants: &ToolGrants,
-    ) -> Decision {
+    ) -> PolicyDecision {
         let name = tool.qualified_name();
-        let first = |rules: &[Rule], reading| {
-            rules.iter().find(|rule| rule.matches(&name, arguments, reading)).map(Rule::to_string)
+        let first = |rules: &[PolicyRule], reading| {
+            rules
+                .iter()
+                .find(|rule| rule.matches(&name, arguments, reading))
+                .map(PolicyRule::to_string)
         };
-        if let Some(rule) = first(&self.deny, Reading::Any) {
-            return Decision::new(Verdict::Deny, format!("the operator's policy denies {rule}"));
+        if let Some(rule) = first(&self.deny, MatchMode::Any) {
+            return PolicyDecision::new(
+                PolicyVerdict::Deny,
+                format!("the operator's policy denies {rule}"),
+            );
         }
         if !grants.may_use(&name) {
             let reason = "this run may use only the tools it was given";
-            return Decision::new(Verdict::Deny, reason);
+            return PolicyDecision::new(PolicyVerdict::Deny, reason);
         }
-        if let Some(rule) = first(&self.ask, Reading::Any) {
-            return Decision::new(Verdict::Ask, format!("the operator's policy asks for {rule}"));
+        if let Some(rule) = first(&self.ask, MatchMode::Any) {
+            return PolicyDecision::new(
+                PolicyVerdict::Ask,
+                format!("the operator's policy asks for {rule}"),
+            );
         }
         if own_state::is_named(arguments) {
-            return Decision::new(Verdict::Ask, own_state::REASON);
+            return PolicyDecision::new(PolicyVerdict::Ask, own_state::REASON);
         }
-        if let Some(rule) = first(&self.allow, Reading::All) {
-            return Decision::new(Verdict::Allow, format!("the operator's policy allows {rule}"));
+        if let Some(rule) = first(&self.allow, MatchMode::All) {
+            return PolicyDecision::new(
+                PolicyVerdict::Allow,
+                format!("the operator's policy allows {rule}"),
+            );
         }
-        by_default(tool, &name, trust, overrides, grants)
+        by_default(&name, tool.annotations, trust, overrides, grants)
     }
 
-    /// Whether a call of any tool the run may use could be answered by [`Verdict::Ask`]. With
-    /// conditions on arguments nobody knows yet: yes, if some arguments could lead there. That those
-    /// always ask which name Belljar's own state is left out: it would be yes for every tool.
-    pub fn may_ask(
+    /// Whether some call of these tools could get [`PolicyVerdict::Ask`]. Conditions on arguments count
+    /// as met if some arguments would meet them. Calls that name Belljar's own state always ask and are
+    /// not considered here: the answer would be yes for every tool.
+    pub fn may_ask<'a>(
         &self,
-        catalogue: &Catalogue,
+        subjects: impl IntoIterator<Item = PolicySubject<'a>>,
         trust: impl Fn(&str) -> Trust,
         overrides: &Overrides,
         grants: &ToolGrants,
     ) -> bool {
-        catalogue.tools().iter().any(|tool| {
-            let name = tool.qualified_name();
-            let always = |rules: &[Rule]| rules.iter().any(|rule| rule.always_matches(&name));
+        subjects.into_iter().any(|subject| {
+            let name = subject.name();
+            let always = |rules: &[PolicyRule]| rules.iter().any(|rule| rule.always_matches(&name));
             if always(&self.deny) || !grants.may_use(&name) {
                 return false;
             }
             if self.ask.iter().any(|rule| rule.may_match(&name)) {
                 return true;
             }
-            let default = by_default(tool, &name, trust(&tool.server), overrides, grants);
-            !always(&self.allow) && default.verdict == Verdict::Ask
+            let (hints, trust) = (subject.annotations(), trust(subject.server()));
+            let default = by_default(&name, hints, trust, overrides, grants);
+            !always(&self.allow) && default.verdict == PolicyVerdict::Ask
         })
     }
 
@@ -154,14 +207,14 @@ impl Policy {
 }
 
 impl Overrides {
-    /// Whether the tool changes nothing, as far as anyone says who is believed.
+    /// Whether the operator, or a trusted server, says that the tool changes nothing.
     pub fn is_read_only(&self, tool: &Tool, trust: Trust) -> bool {
         let hinted = trust == Trust::Trusted && tool.annotations.read_only == Some(true);
         hinted || matches_any(&self.read_only, &tool.qualified_name())
     }
 
-    /// Whether calling the tool twice is the same as calling it once, as far as anyone says who is
-    /// believed. What changes nothing can be called twice.
+    /// Whether the operator, or a trusted server, says that repeating a call does no harm. A tool that
+    /// changes nothing can be repeated.
     pub fn is_idempotent(&self, tool: &Tool, trust: Trust) -> bool {
         let hinted = trust == Trust::Trusted && tool.annotations.idempotent == Some(true);
         hinted
@@ -176,47 +229,49 @@ impl ToolGrants {
         self.only.as_ref().is_none_or(|only| matches_any(only, qualified_name))
     }
 
-    /// Whether it may use any tool that this server could have.
+    /// Whether the run may use any tool that this server could have.
     pub fn may_reach(&self, server: &str) -> bool {
         let prefix = format!("{server}__");
         self.only.as_ref().is_none_or(|only| only.iter().any(|glob| glob.may_begin_with(&prefix)))
     }
 }
 
-impl Decision {
-    fn new(verdict: Verdict, reason: impl Into<String>) -> Self {
+impl PolicyDecision {
+    fn new(verdict: PolicyVerdict, reason: impl Into<String>) -> Self {
         Self { verdict, reason: reason.into() }
     }
 }
 
-/// What happens with a tool no rule speaks of.
+/// The decision for a tool that no rule covers.
 fn by_default(
-    tool: &Tool,
     name: &str,
+    hints: Annotations,
     trust: Trust,
     overrides: &Overrides,
     grants: &ToolGrants,
-) -> Decision {
+) -> PolicyDecision {
     if matches_any(&overrides.read_only, name) {
-        return Decision::new(Verdict::Allow, "the operator says that it is read-only");
+        return PolicyDecision::new(PolicyVerdict::Allow, "the operator says that it is read-only");
     }
-    let hints = &tool.annotations;
     let trusted = trust == Trust::Trusted;
     if trusted && hints.read_only == Some(true) {
-        return Decision::new(Verdict::Allow, "its server is trusted and says it is read-only");
+        return PolicyDecision::new(
+            PolicyVerdict::Allow,
+            "its server is trusted and says it is read-only",
+        );
     }
     if trusted && hints.destructive == Some(false) {
         let reason = "its server is trusted and says it destroys nothing";
-        return Decision::new(Verdict::Allow, reason);
+        return PolicyDecision::new(PolicyVerdict::Allow, reason);
     }
     if matches_any(&grants.given, name) {
-        return Decision::new(Verdict::Allow, "it was granted to this run");
+        return PolicyDecision::new(PolicyVerdict::Allow, "it was granted to this run");
     }
     let reason = match trust {
-        Trust::Trusted => "no rule speaks of it, and it may destroy something",
-        Trust::Untrusted => "no rule speaks of it, and its server is not trusted",
+        Trust::Trusted => "no rule covers it, and it may destroy something",
+        Trust::Untrusted => "no rule covers it, and its server is not trusted",
     };
-    Decision::new(Verdict::Ask, reason)
+    PolicyDecision::new(PolicyVerdict::Ask, reason)
 }
 
 fn matches_any(globs: &[Glob], name: &str) -> bool {

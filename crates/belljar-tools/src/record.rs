@@ -1,7 +1,7 @@
-//! What a durable run's journal says, as rows of the store.
+//! The entries of a durable run's journal, as rows of the store.
 //!
 //! A call is `called` when the code asks for it, `sent` right before it leaves the host, `ended`
-//! when the code can have its outcome. Between `sent` and `ended` nobody knows whether it
+//! when its outcome is delivered. Between `sent` and `ended` it is unknown whether it
 //! happened. Timers that fired are entries too: together with the outcomes, in this order, they
 //! are all that ever reaches the code.
 
@@ -11,37 +11,37 @@ use thiserror::Error;
 
 /// One entry of a journal.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Entry {
-    Called(Called),
+pub(crate) enum JournalEntry {
+    Called(CallEntry),
     /// The call is about to leave the host.
     Sent {
         call: u32,
     },
-    Ended(Ended),
-    /// A time the code waited for has come.
+    Ended(OutcomeEntry),
+    /// A timer of the code was due.
     Timer {
         now_ms: f64,
     },
 }
 
-/// What the code asked for.
+/// The call that the code asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Called {
+pub(crate) struct CallEntry {
     pub(crate) call: u32,
     pub(crate) server: Option<String>,
     pub(crate) tool: String,
     pub(crate) arguments: Vec<u8>,
 }
 
-/// What the code got.
+/// The outcome that the code got.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Ended {
+pub(crate) struct OutcomeEntry {
     pub(crate) call: u32,
     pub(crate) now_ms: f64,
     pub(crate) outcome: Result<Vec<u8>, Vec<u8>>,
 }
 
-/// A row that no version of this program has written.
+/// A row that this version cannot read.
 #[derive(Debug, Error)]
 #[error("the journal has a row of kind `{kind}` that cannot be read")]
 pub struct UnreadableRow {
@@ -49,23 +49,23 @@ pub struct UnreadableRow {
 }
 
 #[derive(Serialize, Deserialize)]
-struct CalledHead {
+struct CallEntryHead {
     server: Option<String>,
     tool: String,
 }
 
 #[derive(Serialize, Deserialize)]
-struct EndedHead {
+struct OutcomeEntryHead {
     ok: bool,
     now_ms: f64,
 }
 
 #[derive(Serialize, Deserialize)]
-struct TimerHead {
+struct TimerEntryHead {
     now_ms: f64,
 }
 
-impl Entry {
+impl JournalEntry {
     /// The entry as a row.
     pub(crate) fn into_row(self) -> JournalRow {
         let row = |kind: &str, call, head: String, body| JournalRow {
@@ -75,16 +75,16 @@ impl Entry {
             body,
         };
         match self {
-            Self::Called(Called { call, server, tool, arguments }) => {
-                row("called", call, json(&CalledHead { server, tool }), Some(arguments))
+            Self::Called(CallEntry { call, server, tool, arguments }) => {
+                row("called", call, json(&CallEntryHead { server, tool }), Some(arguments))
             }
             Self::Sent { call } => row("sent", call, "{}".to_owned(), None),
-            Self::Ended(Ended { call, now_ms, outcome }) => {
+            Self::Ended(OutcomeEntry { call, now_ms, outcome }) => {
                 let ok = outcome.is_ok();
                 let body = outcome.unwrap_or_else(|fault| fault);
-                row("ended", call, json(&EndedHead { ok, now_ms }), Some(body))
+                row("ended", call, json(&OutcomeEntryHead { ok, now_ms }), Some(body))
             }
-            Self::Timer { now_ms } => row("timer", 0, json(&TimerHead { now_ms }), None),
+            Self::Timer { now_ms } => row("timer", 0, json(&TimerEntryHead { now_ms }), None),
         }
     }
 
@@ -93,17 +93,17 @@ impl Entry {
         let JournalRow { kind, call, head, body } = row;
         let body = body.unwrap_or_default();
         let entry = match kind.as_str() {
-            "called" => serde_json::from_str(&head).ok().map(|CalledHead { server, tool }| {
-                Self::Called(Called { call, server, tool, arguments: body })
+            "called" => serde_json::from_str(&head).ok().map(|CallEntryHead { server, tool }| {
+                Self::Called(CallEntry { call, server, tool, arguments: body })
             }),
             "sent" => Some(Self::Sent { call }),
-            "ended" => serde_json::from_str(&head).ok().map(|EndedHead { ok, now_ms }| {
+            "ended" => serde_json::from_str(&head).ok().map(|OutcomeEntryHead { ok, now_ms }| {
                 let outcome = if ok { Ok(body) } else { Err(body) };
-                Self::Ended(Ended { call, now_ms, outcome })
+                Self::Ended(OutcomeEntry { call, now_ms, outcome })
             }),
-            "timer" => {
-                serde_json::from_str(&head).ok().map(|TimerHead { now_ms }| Self::Timer { now_ms })
-            }
+            "timer" => serde_json::from_str(&head)
+                .ok()
+                .map(|TimerEntryHead { now_ms }| Self::Timer { now_ms }),
             _ => None,
         };
         entry.ok_or(UnreadableRow { kind })

@@ -12,12 +12,12 @@ use serde::{
 };
 use serde_json::Value;
 
-/// Longer texts of errors are cut; a guest needs the beginning, and a log must not be filled.
+/// Longer error texts are cut: a guest needs the beginning, and a log must not be flooded.
 const MAX_MESSAGE: usize = 16 * 1024;
 
-/// What a server answered to a call.
+/// The answer of a server to a call, and the schema it should follow.
 #[derive(Debug, Clone, Copy)]
-pub struct Answer<'a> {
+pub struct AnswerParts<'a> {
     /// Its structured content, if it sent any.
     pub structured: Option<&'a Value>,
     /// Its content, in order.
@@ -34,21 +34,21 @@ pub struct Answer<'a> {
 pub enum Block<'a> {
     /// Text, which may be JSON.
     Text {
-        /// The text.
+        /// The text as the server sent it.
         text: &'a str,
     },
-    /// A picture.
+    /// A picture, as encoded bytes.
     #[serde(rename_all = "camelCase")]
     Image {
-        /// In base64.
+        /// Its bytes in base64.
         data: &'a str,
         /// What kind of picture.
         mime_type: &'a str,
     },
-    /// A sound.
+    /// A sound, as encoded bytes.
     #[serde(rename_all = "camelCase")]
     Audio {
-        /// In base64.
+        /// Its bytes in base64.
         data: &'a str,
         /// What kind of sound.
         mime_type: &'a str,
@@ -56,7 +56,7 @@ pub enum Block<'a> {
     /// A resource, with its content.
     #[serde(rename_all = "camelCase")]
     Resource {
-        /// Its address.
+        /// The URI of the resource.
         uri: &'a str,
         /// What kind of content.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -71,11 +71,11 @@ pub enum Block<'a> {
     /// Where a resource is.
     #[serde(rename_all = "camelCase")]
     ResourceLink {
-        /// Its address.
+        /// The URI of the resource.
         uri: &'a str,
         /// What it is called.
         name: &'a str,
-        /// What it is.
+        /// The server's own words about it.
         #[serde(skip_serializing_if = "Option::is_none")]
         description: Option<&'a str>,
         /// What kind of content it has.
@@ -87,7 +87,7 @@ pub enum Block<'a> {
     Other(&'a Value),
 }
 
-/// The tool says that it failed, with what it said.
+/// The tool reported an error.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ToolFailure {
@@ -96,7 +96,7 @@ pub struct ToolFailure {
 }
 
 /// The value guest code gets, as JSON.
-pub fn value_of(answer: Answer<'_>) -> Result<Vec<u8>, ToolFailure> {
+pub fn value_of(answer: AnswerParts<'_>) -> Result<Vec<u8>, ToolFailure> {
     if answer.is_error {
         return Err(ToolFailure { message: message_of(answer) });
     }
@@ -149,7 +149,7 @@ fn block_value(block: &Block<'_>) -> Vec<u8> {
 /// to be a number or `null` must not change its kind from one call to the next.
 fn text_value(text: &str) -> Vec<u8> {
     let trimmed = text.trim_matches([' ', '\t', '\n', '\r']);
-    if trimmed.starts_with(['{', '[']) && serde_json::from_str::<Readable>(trimmed).is_ok() {
+    if trimmed.starts_with(['{', '[']) && serde_json::from_str::<ValidJson>(trimmed).is_ok() {
         return trimmed.as_bytes().to_vec();
     }
     json(text)
@@ -160,7 +160,7 @@ fn json(value: impl Serialize) -> Vec<u8> {
     serde_json::to_vec(&value).unwrap_or_else(|_| b"null".to_vec())
 }
 
-fn message_of(answer: Answer<'_>) -> String {
+fn message_of(answer: AnswerParts<'_>) -> String {
     let texts: Vec<&str> = answer
         .content
         .iter()
@@ -177,7 +177,7 @@ fn message_of(answer: Answer<'_>) -> String {
     let message = match (texts.is_empty(), answer.structured) {
         (false, _) => texts.join("\n"),
         (true, Some(structured)) => structured.to_string(),
-        (true, None) => "the tool says that it failed, and not why".to_owned(),
+        (true, None) => "the tool reported an error without a message".to_owned(),
     };
     match message.char_indices().nth(MAX_MESSAGE) {
         Some((end, _)) => format!("{}…", message.get(..end).unwrap_or_default()),
@@ -185,18 +185,17 @@ fn message_of(answer: Answer<'_>) -> String {
     }
 }
 
-/// JSON that every reader after us can read: checked to the last character without being built.
-/// Lone surrogates, numbers beyond a double and more than 127 levels are not read; such a text
-/// stays text.
-struct Readable;
+/// JSON that every later reader can parse: checked to the last character without building a value. Lone
+/// surrogates, numbers beyond a double and more than 127 levels are refused; such a text stays text.
+struct ValidJson;
 
-impl<'de> Deserialize<'de> for Readable {
+impl<'de> Deserialize<'de> for ValidJson {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         from.deserialize_any(Self)
     }
 }
 
-impl<'de> Visitor<'de> for Readable {
+impl<'de> Visitor<'de> for ValidJson {
     type Value = Self;
 
     fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {

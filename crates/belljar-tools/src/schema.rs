@@ -1,6 +1,6 @@
-//! JSON Schemas of others, read into types that a printer can write in any language.
+//! Reads JSON Schemas of servers into types that can be printed in any language.
 //!
-//! Reading never fails: what is not understood, too deep or too much is [`Type::Unknown`]. Local
+//! Reading never fails: a schema that is not understood, too deep or too large is [`Type::Unknown`]. Local
 //! references become names, so that a schema that refers to itself stays finite, and small or
 //! single uses of a name are written in place. Work and size are bounded, because the schemas come
 //! from servers.
@@ -14,7 +14,7 @@ use serde_json::Value;
 
 pub(crate) use note::Note;
 
-/// A type, as far as printers care.
+/// A type, as far as the printers need it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Type {
     Unknown,
@@ -27,10 +27,10 @@ pub(crate) enum Type {
     /// Exactly this text, number, boolean or null.
     Literal(Value),
     Array(Box<Type>),
-    Tuple(Tuple),
-    Object(Object),
+    Tuple(TupleType),
+    Object(ObjectType),
     Union(Vec<Type>),
-    /// All of them at once; only where they could not be made one.
+    /// All of them at once; only if they could not be merged.
     Both(Vec<Type>),
     /// A definition of the same [`Schema`].
     Named(usize),
@@ -38,28 +38,28 @@ pub(crate) enum Type {
 
 /// An array with a type for each place.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Tuple {
+pub(crate) struct TupleType {
     pub(crate) items: Vec<Type>,
     /// How many of the items are always there.
     pub(crate) required: usize,
-    /// What may follow.
+    /// The type of items after these; `None` if there may be none.
     pub(crate) rest: Option<Box<Type>>,
 }
 
-/// An object.
+/// An object with named fields.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Object {
+pub(crate) struct ObjectType {
     /// Required ones first, each group in the order of the schema.
-    pub(crate) fields: Vec<Field>,
+    pub(crate) fields: Vec<SchemaField>,
     pub(crate) rest: Rest,
 }
 
-/// What an object may have besides its fields.
+/// The further fields that an object may have.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Rest {
-    /// Nothing.
+    /// It has no further fields.
     Closed,
-    /// The schema does not say: more would be valid, but is hardly meant.
+    /// The schema does not say: more fields are valid, but probably not intended.
     Unsaid,
     /// Fields of any name, of this type.
     Typed(Box<Type>),
@@ -67,31 +67,31 @@ pub(crate) enum Rest {
 
 /// A field of an object.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Field {
+pub(crate) struct SchemaField {
     pub(crate) name: String,
     pub(crate) required: bool,
     pub(crate) kind: Type,
     pub(crate) note: Note,
 }
 
-/// A schema, read.
+/// A JSON Schema, read into types.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Schema {
     pub(crate) root: Type,
-    /// What [`Type::Named`] means; only those that are used.
+    /// The targets of [`Type::Named`]; only those that are used.
     pub(crate) definitions: Vec<Definition>,
 }
 
 /// A type with a name.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Definition {
-    /// What the schema calls it; not unique, and as hostile as any text of a server.
+    /// Its name in the schema; not unique, and untrusted like any text of a server.
     pub(crate) name: String,
     pub(crate) kind: Type,
 }
 
 impl Schema {
-    /// Reads a schema.
+    /// Reads a schema; what cannot be understood becomes [`Type::Unknown`].
     pub(crate) fn read(schema: &Value) -> Self {
         named::tidy(simplify::simplify(lower::lower(schema)))
     }
@@ -141,20 +141,21 @@ impl Type {
             | Self::Literal(_)
             | Self::Named(_) => self,
             Self::Array(items) => Self::Array(Box::new(change(*items))),
-            Self::Tuple(tuple) => Self::Tuple(Tuple {
+            Self::Tuple(tuple) => Self::Tuple(TupleType {
                 items: tuple.items.into_iter().map(&mut change).collect(),
                 required: tuple.required,
                 rest: tuple.rest.map(|rest| Box::new(change(*rest))),
             }),
             Self::Object(object) => {
                 let fields = object.fields.into_iter();
-                let mut changed = |field: Field| Field { kind: change(field.kind), ..field };
+                let mut changed =
+                    |field: SchemaField| SchemaField { kind: change(field.kind), ..field };
                 let fields = fields.map(&mut changed).collect();
                 let rest = match object.rest {
                     Rest::Typed(kind) => Rest::Typed(Box::new(change(*kind))),
                     rest @ (Rest::Closed | Rest::Unsaid) => rest,
                 };
-                Self::Object(Object { fields, rest })
+                Self::Object(ObjectType { fields, rest })
             }
             Self::Union(types) => Self::Union(types.into_iter().map(change).collect()),
             Self::Both(types) => Self::Both(types.into_iter().map(change).collect()),
@@ -172,7 +173,7 @@ impl Rest {
     }
 }
 
-/// Where a local reference points, if there is something: `#` or `#/definitions/x`.
+/// The target of a local reference: `#` or `#/definitions/x`.
 pub(crate) fn pointed<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
     let pointer = reference.strip_prefix('#')?;
     // A name with a space or the like may be written as in an address.

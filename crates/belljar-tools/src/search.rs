@@ -1,8 +1,8 @@
-//! Finding tools by what they are for, in the catalogue as it is now.
+//! Searching the current catalogue for tools by intent.
 //!
-//! [`Finder`] keeps one index in step with the catalogue: only tools that changed are read again,
-//! and what was read is kept in a file beside what is known of the servers. The index holds nothing
-//! that the servers do not say; a file that is damaged or old is made anew.
+//! [`Finder`] keeps one index in step with the catalogue: only tools that changed are read again, and the
+//! index is cached in a file beside the cached lists of tools. It holds nothing but what the servers say;
+//! a damaged or old file is built again.
 
 use std::{
     collections::BTreeMap,
@@ -10,23 +10,23 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use belljar_search::{Document, Found, Index, Key, Parameter, Query, Together};
+use belljar_search::{Document, Index, Key, Parameter, Query, SearchHit, UsageHistory};
 use belljar_store::{AuditFilter, Store};
 use serde_json::Value;
 
 use crate::{names::Catalogue, policy::ToolGrants, tool::Tool};
 
-/// Calls that are looked at for which tools were used together.
+/// How many calls of the audit are read to learn which tools are used together.
 const MOST_CALLS: u32 = 5_000;
-/// What was used together is looked up again after this many milliseconds.
+/// The audit is read again after this many milliseconds.
 const LEARN_EVERY_MS: i64 = 60_000;
-/// How a call ends in the audit that went well.
+/// The outcome of a successful call in the audit.
 const WENT_WELL: &str = "ok";
 
-/// A tool found.
+/// One result of a search, with the reasons for its rank.
 #[derive(Debug, Clone)]
 pub struct Hit {
-    /// What was found.
+    /// The tool that was found.
     pub tool: Tool,
     /// Higher is better; only to be compared within one search.
     pub score: f64,
@@ -38,37 +38,37 @@ pub struct Hit {
     pub why: Vec<String>,
 }
 
-/// What is looked for.
+/// A search for tools.
 #[derive(Debug, Clone, Default)]
-pub struct Wanted {
-    /// What the tool is to be for.
+pub struct ToolQuery {
+    /// What the tool should be able to do, in natural language.
     pub intent: String,
-    /// How many are wanted.
+    /// How many results are wanted.
     pub k: usize,
-    /// What the server may be about.
+    /// A guess what the server is about.
     pub server_hint: Option<String>,
-    /// Only tools that may be used with these.
+    /// Only tools that these grants allow.
     pub grants: ToolGrants,
 }
 
 /// Finds tools. Cheap to clone; clones share the index.
 #[derive(Debug, Clone, Default)]
 pub struct Finder {
-    shared: Arc<Mutex<State>>,
-    /// Where the index is kept.
+    shared: Arc<Mutex<FinderState>>,
+    /// Where the index is cached.
     file: Option<PathBuf>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct FinderState {
     index: Index,
-    /// The catalogue the index is of.
+    /// The version of the catalogue in the index.
     version: Option<String>,
-    together: Together,
+    usage: UsageHistory,
     learned_ms: Option<i64>,
 }
 
-impl Wanted {
+impl ToolQuery {
     /// The `k` tools that fit an intent best, whatever they are.
     pub fn new(intent: impl Into<String>, k: usize) -> Self {
         Self { intent: intent.into(), k, ..Self::default() }
@@ -81,27 +81,27 @@ impl Finder {
         Self { shared: Arc::default(), file }
     }
 
-    /// The tools that fit best, best first; fewer if fewer fit at all. Takes the time it takes: a
-    /// catalogue that is not known yet is read first.
-    pub fn search(&self, catalogue: &Catalogue, wanted: &Wanted) -> Vec<Hit> {
+    /// The tools that fit best, best first; fewer if fewer fit at all. Blocks: a new catalogue is
+    /// indexed first, which may take seconds.
+    pub fn search(&self, catalogue: &Catalogue, query: &ToolQuery) -> Vec<Hit> {
         let mut state = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
         if state.version.as_deref() != Some(catalogue.version()) {
             self.catch_up(&mut state, catalogue);
         }
-        let may_find = |key: &Key| wanted.grants.may_use(&qualified(key));
-        let query = Query {
-            server_hint: wanted.server_hint.as_deref(),
-            may_find: wanted.grants.only.is_some().then_some(&may_find),
-            together: Some(&state.together).filter(|together| !together.is_empty()),
-            ..Query::new(&wanted.intent, wanted.k)
+        let may_find = |key: &Key| query.grants.may_use(&qualified(key));
+        let search = Query {
+            server_hint: query.server_hint.as_deref(),
+            may_find: query.grants.only.is_some().then_some(&may_find),
+            usage: Some(&state.usage).filter(|usage| !usage.is_empty()),
+            ..Query::new(&query.intent, query.k)
         };
-        let found = state.index.search(&query);
+        let found = state.index.search(&search);
         found.into_iter().filter_map(|found| hit(catalogue, found)).collect()
     }
 
-    fn catch_up(&self, state: &mut State, catalogue: &Catalogue) {
+    fn catch_up(&self, state: &mut FinderState, catalogue: &Catalogue) {
         if let (None, Some(file)) = (&state.version, &self.file) {
-            // None yet, or none that can be used: it is made anew.
+            // A missing or unusable file means an empty index.
             state.index = Index::load(file).unwrap_or_default();
         }
         let update = state.index.update(catalogue.tools().iter().map(document));
@@ -110,11 +110,14 @@ impl Finder {
         if let Some(file) = self.file.as_ref().filter(|_| is_changed)
             && let Err(error) = state.index.save(file)
         {
-            tracing::debug!(error = &error as &dyn std::error::Error, "the index was not kept");
+            tracing::debug!(
+                error = &error as &dyn std::error::Error,
+                "cannot save the index of tools"
+            );
         }
     }
 
-    /// Learns from the audit which tools were used together, now and then.
+    /// Learns from the audit which tools were used together, at most once a minute.
     pub(crate) async fn learn(&self, store: &Store, now_ms: i64) {
         {
             let mut state = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
@@ -131,9 +134,9 @@ impl Finder {
                 runs.entry(row.run_id).or_default().push(key);
             }
         }
-        let mut together = Together::default();
-        runs.into_values().for_each(|run| together.note(run));
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner).together = together;
+        let mut usage = UsageHistory::default();
+        runs.into_values().for_each(|run| usage.note(run));
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner).usage = usage;
     }
 }
 
@@ -141,7 +144,7 @@ fn qualified(key: &Key) -> String {
     format!("{}__{}", key.server, key.name)
 }
 
-fn hit(catalogue: &Catalogue, found: Found<'_>) -> Option<Hit> {
+fn hit(catalogue: &Catalogue, found: SearchHit<'_>) -> Option<Hit> {
     let Key { server, name } = found.key;
     let by_name = |tool: &Tool| (&tool.server, &tool.name).cmp(&(server, name));
     let at = catalogue.tools().binary_search_by(by_name).ok()?;
@@ -154,7 +157,7 @@ fn hit(catalogue: &Catalogue, found: Found<'_>) -> Option<Hit> {
     })
 }
 
-/// What a tool says of itself.
+/// The searchable texts of a tool.
 fn document(tool: &Tool) -> Document<'_> {
     let arguments = tool.input_schema.get("properties").and_then(Value::as_object);
     let parameters = arguments.into_iter().flatten().map(|(name, schema)| {

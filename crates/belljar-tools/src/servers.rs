@@ -1,6 +1,6 @@
-//! Upstream servers as configuration names them, from raw to checked.
+//! The configuration of upstream servers, from raw to checked.
 //!
-//! A [`RawServer`] is what a file says: a table `[mcp_servers.NAME]` of `belljar.toml`, or an entry of
+//! A [`RawServer`] is what a file contains: a table `[mcp_servers.NAME]` of `belljar.toml`, or an entry of
 //! a `.mcp.json` as other clients write it ([`read_mcp_json`]). A [`ServerSpec`] is what can be used:
 //! name checked, variables filled in, defaults in place. Nothing here reads the environment or a
 //! file; the caller passes both in as [`Surroundings`].
@@ -24,22 +24,26 @@ pub use error::ServerConfigError;
 pub use raw::{RawServer, read_mcp_json};
 
 use expand::Expander;
-use raw::Kind;
+use raw::TransportKind;
+
+use crate::hex::hex;
 
 /// Names are part of tool names, and model APIs allow those 64 characters.
 const MAX_NAME: usize = 40;
 /// Between server and tool in a tool's qualified name.
 const SEPARATOR: &str = "__";
+/// Digits of the hash in the fingerprint of a server.
+const FINGERPRINT_DIGITS: usize = 16;
 /// The name under which guest code finds what Belljar itself offers.
 const OWN_NAME: &str = "belljar";
 const DEFAULT_MAX_CONCURRENT: usize = 8;
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
 const DEFAULT_IDLE: Duration = Duration::from_secs(600);
-/// Longer than anybody waits, and short enough to be added to any moment.
+/// The longest timeout: short enough to be added to any point in time.
 const LONGEST_SECONDS: u64 = 7 * 24 * 3600;
 
-/// Variables every server gets: they say where programs and files are and how text is written, and
-/// hold no secret. Whatever else a server needs is written in its `env`.
+/// Variables that every server inherits: paths and locales, no secrets. A server gets other variables
+/// through its `env`.
 const BASICS: [&str; 12] = [
     "PATH",
     "HOME",
@@ -57,12 +61,12 @@ const BASICS: [&str; 12] = [
 /// The same for whole families of variables.
 const BASIC_PREFIXES: [&str; 2] = ["LC_", "XDG_"];
 
-/// Where servers are configured: what their variables mean and where they start.
+/// The environment in which a configuration is read: variables, and the directory that paths start from.
 #[derive(Clone, Copy)]
 pub struct Surroundings<'a> {
-    /// The host's environment, or whatever is to stand for it.
+    /// The host's environment variables, or a replacement for them.
     pub variables: &'a BTreeMap<String, String>,
-    /// The directory relative `cwd`s start from, in which servers run that say nothing else.
+    /// The directory that a relative `cwd` starts from, and the default `cwd`.
     pub directory: &'a Path,
 }
 
@@ -81,41 +85,41 @@ impl fmt::Debug for Surroundings<'_> {
 pub struct ServerSpec {
     name: String,
     transport: TransportSpec,
-    /// Whether what it says of its tools is believed.
+    /// Whether the annotations of its tools are believed.
     pub trusted: bool,
     /// How many calls it gets at once; at least one.
     pub max_concurrent: usize,
     /// How many calls it gets in any minute.
     pub rate_per_minute: Option<u32>,
-    /// The longest a call may take; waiting for a place among those it gets at once does not count.
+    /// The longest a call may take, without the time it waits for a free place.
     pub timeout: Duration,
-    /// After how long without a call it is ended, to be started again when it is needed.
+    /// It is ended after so long without a call, and started again on demand.
     pub idle: Duration,
-    /// Globs of tools that may be called again when it is not known whether a call happened.
+    /// Globs of tools whose calls may be repeated when it is unknown whether they happened.
     pub idempotent: Vec<String>,
     /// Globs of tools that change nothing, whatever the server says.
     pub read_only: Vec<String>,
 }
 
-/// How a server is reached.
+/// How the host connects to a server.
 #[derive(Clone, PartialEq, Eq)]
 pub enum TransportSpec {
     /// A program that speaks over its standard streams.
     Stdio {
         /// A path, or a name to look for on the `PATH`.
         command: String,
-        /// Its arguments.
+        /// Its command-line arguments, variables filled in.
         arguments: Vec<String>,
-        /// What is configured for it, secrets included.
+        /// The variables configured for it, secrets included.
         environment: BTreeMap<String, String>,
-        /// What it has of the host's environment.
+        /// The variables it inherits from the host.
         inherited: BTreeMap<String, String>,
-        /// Where it starts.
+        /// The directory it is started in.
         directory: PathBuf,
     },
     /// A server that speaks streamable HTTP.
     Http {
-        /// Its endpoint.
+        /// Its endpoint, variables filled in.
         url: String,
         /// Sent with each request, secrets included.
         headers: BTreeMap<String, String>,
@@ -141,7 +145,7 @@ impl fmt::Debug for TransportSpec {
 }
 
 impl ServerSpec {
-    /// Checks what is configured under a name and fills in what it leaves open.
+    /// Checks the configuration of a server and fills in defaults.
     pub fn check(
         name: &str,
         raw: RawServer,
@@ -197,13 +201,13 @@ impl ServerSpec {
         &self.name
     }
 
-    /// How it is reached.
+    /// How the host connects to it.
     pub fn transport(&self) -> &TransportSpec {
         &self.transport
     }
 
-    /// A short name for what it connects to: another command, argument, variable or header gives
-    /// another one, and what is remembered of the server's tools is no longer used.
+    /// A hash of the configuration: it changes with the command, arguments, variables and headers, and
+    /// then the cached list of tools is no longer used.
     pub fn fingerprint(&self) -> String {
         let mut hash = Sha256::new();
         // Lengths first, so that no two lists of parts look the same when strung together.
@@ -231,8 +235,9 @@ impl ServerSpec {
             part(key);
             part(value);
         }
-        let digest = hash.finalize();
-        digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+        let mut fingerprint = hex(&hash.finalize());
+        fingerprint.truncate(FINGERPRINT_DIGITS);
+        fingerprint
     }
 }
 
@@ -266,7 +271,7 @@ fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')
 }
 
-/// A name near to this one that would do.
+/// A valid name similar to this one.
 fn suggest_name(name: &str) -> String {
     let plain: String =
         name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
@@ -286,7 +291,7 @@ fn check_transport(
 ) -> Result<TransportSpec, ServerConfigError> {
     let expander = Expander { server, variables: around.variables };
     match raw.kind(server)? {
-        Kind::Stdio { command } => {
+        TransportKind::Stdio { command } => {
             let directory = match &raw.cwd {
                 None => around.directory.to_owned(),
                 Some(cwd) => around.directory.join(expander.expand("cwd", cwd)?),
@@ -302,7 +307,7 @@ fn check_transport(
                 directory,
             })
         }
-        Kind::Http { url } => Ok(TransportSpec::Http {
+        TransportKind::Http { url } => Ok(TransportSpec::Http {
             url: check_url(server, expander.expand("url", url)?)?,
             headers: expander.expand_table("headers", &raw.headers)?,
         }),

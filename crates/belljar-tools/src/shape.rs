@@ -1,9 +1,9 @@
-//! Types learned from what tools return, where their servers declare none.
+//! Types learned from the results of tools that declare no output schema.
 //!
 //! A shape says of which kinds the values seen were and which fields their objects had; never a
-//! value itself. Merging shapes is how learning goes on: it only ever widens, and both sizes and
-//! depth are bounded, so that no result, however large, makes a large shape. Objects used as maps,
-//! with keys that are data, are recognised and their keys forgotten.
+//! value itself. Shapes are learned by merging, which only widens them; size and depth are bounded, so
+//! that no result, however large, makes a large shape. Objects that are used as maps are recognised, and
+//! their keys, which are data, are not stored.
 
 mod keys;
 
@@ -16,27 +16,27 @@ use keys::are_data;
 
 /// How much a shape may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ShapeLimits {
-    /// Levels of arrays and objects; what is below them is anything.
+pub struct ValueShapeLimits {
+    /// Levels of arrays and objects; deeper values are not described.
     pub depth: usize,
     /// Fields of an object; one with more is a map.
     pub fields: usize,
     /// Items of an array that are looked at, spread over all of it.
     pub items: usize,
-    /// Shapes within the shape, itself included; what is beyond them is anything.
+    /// Shapes within the shape, itself included; further ones are not described.
     pub nodes: usize,
 }
 
-impl Default for ShapeLimits {
+impl Default for ValueShapeLimits {
     fn default() -> Self {
         Self { depth: 8, fields: 60, items: 100, nodes: 600 }
     }
 }
 
-/// What values seen so far were like.
+/// The kinds of the values seen so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Shape {
+pub struct ValueShape {
     /// Anything: too deep or too large to say.
     #[serde(default, skip_serializing_if = "is_false")]
     any: bool,
@@ -53,29 +53,29 @@ pub struct Shape {
     string: bool,
     /// Arrays were seen, with such items.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    array: Option<Box<Shape>>,
+    array: Option<Box<ValueShape>>,
     /// Objects were seen, with such fields.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    object: Option<Fields>,
+    object: Option<ObjectShape>,
     /// Objects were seen whose keys are data, with such values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    map: Option<Box<Shape>>,
+    map: Option<Box<ValueShape>>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Fields {
-    /// How many objects.
+struct ObjectShape {
+    /// How many objects were looked at.
     seen: u64,
-    fields: BTreeMap<String, Field>,
+    fields: BTreeMap<String, FieldShape>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Field {
+struct FieldShape {
     /// In how many of the objects.
     seen: u64,
-    shape: Shape,
+    shape: ValueShape,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -83,17 +83,17 @@ fn is_false(flag: &bool) -> bool {
     !flag
 }
 
-impl Shape {
+impl ValueShape {
     /// The shape of one value.
-    pub fn of(value: &Value, limits: ShapeLimits) -> Self {
+    pub fn of(value: &Value, limits: ValueShapeLimits) -> Self {
         let mut shape = Self::read(value, limits, limits.depth);
         shape.bound(limits);
         shape
     }
 
-    /// What values of either shape are like.
+    /// The shape of values of either kind.
     #[must_use]
-    pub fn merge(self, other: Self, limits: ShapeLimits) -> Self {
+    pub fn merge(self, other: Self, limits: ValueShapeLimits) -> Self {
         let mut merged = self.join(other, limits);
         merged.bound(limits);
         merged
@@ -121,7 +121,7 @@ impl Shape {
         branches.extend(
             self.array.as_ref().map(|items| json!({"type": "array", "items": items.to_schema()})),
         );
-        branches.extend(self.object.as_ref().map(Fields::to_schema));
+        branches.extend(self.object.as_ref().map(ObjectShape::to_schema));
         branches.extend(
             self.map.as_ref().map(
                 |values| json!({"type": "object", "additionalProperties": values.to_schema()}),
@@ -138,7 +138,7 @@ impl Shape {
         Self { any: true, ..Self::default() }
     }
 
-    fn read(value: &Value, limits: ShapeLimits, depth: usize) -> Self {
+    fn read(value: &Value, limits: ValueShapeLimits, depth: usize) -> Self {
         let mut shape = Self::default();
         match value {
             Value::Null => shape.null = true,
@@ -158,7 +158,7 @@ impl Shape {
         shape
     }
 
-    fn read_object(&mut self, given: &Map<String, Value>, limits: ShapeLimits, depth: usize) {
+    fn read_object(&mut self, given: &Map<String, Value>, limits: ValueShapeLimits, depth: usize) {
         let names: Vec<&str> = given.keys().map(String::as_str).collect();
         if given.len() > limits.fields || are_data(&names) {
             let values: Vec<&Value> = given.values().collect();
@@ -168,12 +168,12 @@ impl Shape {
             self.map = Some(Box::new(joined.unwrap_or_default()));
             return;
         }
-        let read = |value| Field { seen: 1, shape: Self::read(value, limits, depth - 1) };
+        let read = |value| FieldShape { seen: 1, shape: Self::read(value, limits, depth - 1) };
         let fields = given.iter().map(|(name, value)| (name.clone(), read(value))).collect();
-        self.object = Some(Fields { seen: 1, fields });
+        self.object = Some(ObjectShape { seen: 1, fields });
     }
 
-    fn join(self, other: Self, limits: ShapeLimits) -> Self {
+    fn join(self, other: Self, limits: ValueShapeLimits) -> Self {
         if self.any || other.any {
             return Self::anything();
         }
@@ -201,7 +201,7 @@ impl Shape {
     }
 
     /// Cuts what is beyond the limits.
-    fn bound(&mut self, limits: ShapeLimits) {
+    fn bound(&mut self, limits: ValueShapeLimits) {
         let mut left = limits.nodes;
         self.bound_within(limits.depth, &mut left);
     }
@@ -224,11 +224,11 @@ impl Shape {
     }
 }
 
-impl Fields {
-    fn join(mut self, other: Self, limits: ShapeLimits) -> Self {
+impl ObjectShape {
+    fn join(mut self, other: Self, limits: ValueShapeLimits) -> Self {
         for (name, field) in other.fields {
             let joined = match self.fields.remove(&name) {
-                Some(known) => Field {
+                Some(known) => FieldShape {
                     seen: known.seen.saturating_add(field.seen),
                     shape: known.shape.join(field.shape, limits),
                 },
@@ -240,15 +240,15 @@ impl Fields {
     }
 
     /// Whether the names are so many and so rare that they must be data.
-    fn vary(&self, limits: ShapeLimits) -> bool {
+    fn vary(&self, limits: ValueShapeLimits) -> bool {
         let names: Vec<&str> = self.fields.keys().map(String::as_str).collect();
         let rare = self.fields.values().filter(|field| field.seen.saturating_mul(4) <= self.seen);
         let mostly_rare = self.fields.len() >= 16 && rare.count() * 4 >= self.fields.len() * 3;
         self.fields.len() > limits.fields || mostly_rare || are_data(&names)
     }
 
-    /// What the fields are like, whatever their names.
-    fn values(self, limits: ShapeLimits) -> Shape {
+    /// The joined shape of all fields, without their names.
+    fn values(self, limits: ValueShapeLimits) -> ValueShape {
         let shapes = self.fields.into_values().map(|field| field.shape);
         shapes.reduce(|joined, shape| joined.join(shape, limits)).unwrap_or_default()
     }
@@ -266,10 +266,10 @@ impl Fields {
 }
 
 fn join_boxed(
-    left: Option<Box<Shape>>,
-    right: Option<Box<Shape>>,
-    limits: ShapeLimits,
-) -> Option<Box<Shape>> {
+    left: Option<Box<ValueShape>>,
+    right: Option<Box<ValueShape>>,
+    limits: ValueShapeLimits,
+) -> Option<Box<ValueShape>> {
     match (left, right) {
         (Some(left), Some(right)) => Some(Box::new(left.join(*right, limits))),
         (left, right) => left.or(right),

@@ -1,6 +1,6 @@
-//! How names are compared when they are not spelt exactly, and which are near.
+//! Compares names that are not spelt exactly, and finds similar ones.
 //!
-//! Folding forgets case and everything that is no letter or digit, so `readFile`, `read_file` and
+//! Folding drops case and everything that is not a letter or digit, so `readFile`, `read_file` and
 //! `read-file` are one; it is used only after the exact spelling has found nothing.
 
 /// Longer names are compared by their beginning only: distance costs the product of lengths.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A tool of an upstream. What its server says of it is shown and checked against, never believed.
+/// A tool of an upstream. Its server's description is shown and used for checks, but not trusted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Tool {
     /// The server's name in the configuration.
@@ -13,7 +13,7 @@ pub struct Tool {
     /// A name for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it does.
+    /// The server's own words about what it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// JSON Schema of its arguments.
@@ -21,7 +21,7 @@ pub struct Tool {
     /// JSON Schema of its structured result, if it declares one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
-    /// What it hints at about itself.
+    /// Its server's hints about its effects.
     #[serde(default)]
     pub annotations: Annotations,
 }
@@ -29,10 +29,10 @@ pub struct Tool {
 /// Hints of a server about a tool; to be trusted only if the operator trusts the server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Annotations {
-    /// It changes nothing.
+    /// It says that it changes nothing.
     #[serde(default)]
     pub read_only: Option<bool>,
-    /// It may destroy something; absent means that it may.
+    /// It says that it may destroy something; absent means that it may.
     #[serde(default)]
     pub destructive: Option<bool>,
     /// Calling it twice is the same as calling it once.

@@ -1,9 +1,9 @@
-//! What code sees of the catalogue: a `.d.ts` for TypeScript, a `.pyi` for Python, and a few lines
-//! for a model about one tool.
+//! The catalogue for code: a `.d.ts` for TypeScript, a `.pyi` for Python, and a short description of one
+//! tool for a model.
 //!
-//! All three come from one reading of the schemas ([`crate::schema`]), never fail, and hold nothing
-//! a server wrote outside of comments and quoted texts. Wrappers are only types: a call goes by the
-//! name guest code writes, which the host resolves.
+//! All three come from one reading of the schemas ([`crate::schema`]), never fail, and contain a
+//! server's text only in comments and quotes. The wrappers are only types: the host resolves the name that
+//! guest code writes.
 
 mod describe;
 mod names;
@@ -13,7 +13,7 @@ mod text;
 mod typescript;
 
 pub use describe::describe;
-pub use outline::Shapes;
+pub use outline::ValueShapes;
 pub use python::python;
 pub use typescript::typescript;
 

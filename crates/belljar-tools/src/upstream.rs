@@ -1,27 +1,27 @@
-//! Upstreams: MCP servers that are started or reached when somebody needs them.
+//! Upstreams: MCP servers that are started or connected to on demand.
 //!
-//! [`Upstreams`] owns every connection. A server is started by the first call and by nothing else; its
-//! tools are remembered between runs of the host. However it fails, the error says whether the call
-//! may have happened ([`UpstreamError::may_have_happened`]): a caller that must not do anything twice
-//! decides by that. No server process outlives the host, whatever ends the host.
+//! [`Upstreams`] owns every connection. Only a call or a listing starts a server; lists of tools are cached
+//! between runs of the host. Every error says whether the call may have happened
+//! ([`UpstreamError::may_have_happened`]), so that a caller can avoid repeating it. No server process
+//! outlives the host, whatever ends the host.
 
 mod answer;
-mod cache;
+mod cache_file;
 mod connection;
+mod deadline;
 mod error;
 mod http;
 mod intake;
-mod known;
 mod listing;
-mod patience;
+mod liveness;
 mod pipe;
 mod process;
-mod pulse;
 mod rate;
 mod server;
 #[cfg(test)]
 mod tests;
 mod ticket;
+mod tool_cache;
 mod unfolded;
 mod window;
 
@@ -32,29 +32,28 @@ use std::{
     time::Duration,
 };
 
+use cache_file::CacheFile;
+use deadline::Deadline;
 use serde_json::{Map, Value};
-use tokio::{sync::watch, task::JoinSet};
-
-pub use answer::{ContentBlock, ToolAnswer};
-pub use connection::ServerVersion;
-pub use error::{Sent, Stage, UpstreamError};
-pub use patience::{CallTime, LimitSource};
-
-use cache::CacheFile;
-use known::{Known, Patience};
-use patience::Deadline;
 use server::Server;
+use tokio::{sync::watch, task::JoinSet};
+use tool_cache::{ListTimeout, ServerToolCache};
 
 use crate::{ServerConfigError, ServerSpec, Tool};
 
-/// How long the tools of all servers are waited for: whoever looks for a tool is better served by the
-/// others than by none.
-pub const LISTING_PATIENCE: Duration = Duration::from_secs(10);
-/// How long the tools of one server are waited for that somebody asks for by name.
-const LISTED: Duration = Duration::from_secs(150);
+pub use answer::{ContentBlock, ToolAnswer};
+pub use connection::ServerVersion;
+pub use deadline::{CallTime, LimitSource};
+pub use error::{UpstreamError, WaitStage, WasSent};
 
-/// What is found out about one server's tools.
-pub type ToolsOf = Result<Arc<Vec<Tool>>, UpstreamError>;
+/// The timeout for listing the tools of all servers: a search without one server is better than no
+/// search.
+pub const LISTING_TIMEOUT: Duration = Duration::from_secs(10);
+/// The timeout for listing the tools of one server that the caller named.
+const LIST_TIMEOUT: Duration = Duration::from_secs(150);
+
+/// The tools of one server, or why they cannot be listed.
+pub type ToolListResult = Result<Arc<Vec<Tool>>, UpstreamError>;
 
 /// Every configured server. Cheap to clone; all clones share the connections. Dropping the last one
 /// ends every server without waiting.
@@ -68,10 +67,10 @@ pub struct Upstreams {
 }
 
 impl Upstreams {
-    /// Starts nothing yet.
+    /// Starts no server yet.
     ///
-    /// What is known of servers is kept in `cache_directory`. `launcher` is the program that is
-    /// started as `launcher __upstream NAME` to look after a server: `belljar` itself, whose `main`
+    /// Lists of tools are cached in `cache_directory`. `launcher` is the program that is started as
+    /// `launcher __upstream NAME` to supervise a server: `belljar` itself, whose `main`
     /// begins with [`belljar_jail::process_tree::serve_if_asked`].
     pub fn new(
         specs: impl IntoIterator<Item = ServerSpec>,
@@ -81,34 +80,34 @@ impl Upstreams {
         let launcher = launcher.into();
         let (tell, changes) = watch::channel(0);
         let server = |spec: ServerSpec| {
-            let known = Known::new(CacheFile::new(cache_directory, &spec), tell.clone());
+            let tool_cache =
+                ServerToolCache::new(CacheFile::new(cache_directory, &spec), tell.clone());
             let name = spec.name().to_owned();
-            (name, Arc::new(Server::new(spec, launcher.clone(), known)))
+            (name, Arc::new(Server::new(spec, launcher.clone(), tool_cache)))
         };
         let servers = Arc::new(specs.into_iter().map(server).collect());
         let cache_directory = cache_directory.to_owned();
         Self { servers, unusable: Arc::default(), changes, cache_directory }
     }
 
-    /// Adds servers that cannot be used as they are configured: whoever asks for one is told why,
-    /// and the others work.
+    /// Adds servers that cannot be used as they are configured: calls to them fail with the reason, and
+    /// the others work.
     #[must_use]
     pub fn with_unusable(
         mut self,
         servers: impl IntoIterator<Item = (String, ServerConfigError)>,
     ) -> Self {
-        let told = servers.into_iter().map(|(name, error)| (name, error.to_string()));
-        self.unusable = Arc::new(told.collect());
+        let reasons = servers.into_iter().map(|(name, error)| (name, error.to_string()));
+        self.unusable = Arc::new(reasons.collect());
         self
     }
 
-    /// Where an index of the tools may be kept, beside what is known of their servers; nowhere if
-    /// there are no servers.
+    /// Where the index of tools may be cached; `None` if there are no servers.
     pub(crate) fn index_file(&self) -> Option<PathBuf> {
         (!self.servers.is_empty()).then(|| self.cache_directory.join("tools.index"))
     }
 
-    /// Whether a server is named in the configuration in a way that makes it of no use.
+    /// Whether a server is configured in a way that cannot be used.
     pub fn is_unusable(&self, server: &str) -> bool {
         self.unusable.contains_key(server)
     }
@@ -123,51 +122,51 @@ impl Upstreams {
         self.servers.values().map(|server| &server.spec)
     }
 
-    /// One configured server.
+    /// The configuration of one server.
     pub fn spec(&self, server: &str) -> Option<&ServerSpec> {
         self.servers.get(server).map(|server| &server.spec)
     }
 
-    /// The tools of a server: as it listed them in the life of this host, else as they are remembered
-    /// from an earlier one, else by starting it.
-    pub async fn tools(&self, server: &str) -> ToolsOf {
+    /// The tools of a server: as listed earlier in the life of this host, else from the cache on disk, else
+    /// by starting it.
+    pub async fn tools(&self, server: &str) -> ToolListResult {
         let server = self.find(server)?;
-        server.known.tools(server, Patience::Own(Deadline::in_time(LISTED))).await
+        server.tool_cache.tools(server, ListTimeout::Own(Deadline::in_time(LIST_TIMEOUT))).await
     }
 
-    /// The same for a call of one of them: its start and its list are part of the call's time.
-    pub async fn tools_within(&self, server: &str, time: impl Into<CallTime>) -> ToolsOf {
+    /// The same within the time of a call, including the start of the server.
+    pub async fn tools_within(&self, server: &str, time: impl Into<CallTime>) -> ToolListResult {
         let server = self.find(server)?;
         let deadline = Deadline::of_call(time.into(), server.spec.timeout);
-        server.known.tools(server, Patience::Own(deadline)).await
+        server.tool_cache.tools(server, ListTimeout::Own(deadline)).await
     }
 
-    /// The same for who only wants to know of them: one that hangs is waited for so long from when it
-    /// was first asked, whoever asked.
-    pub async fn tools_soon(&self, server: &str, within: Duration) -> ToolsOf {
+    /// The same with a timeout that all callers share: it is counted from when the server was first
+    /// asked.
+    pub async fn tools_soon(&self, server: &str, within: Duration) -> ToolListResult {
         let server = self.find(server)?;
-        server.known.tools(server, Patience::Shared(within)).await
+        server.tool_cache.tools(server, ListTimeout::Shared(within)).await
     }
 
-    /// The tools of a server as it lists them now, whatever is known of them.
-    pub async fn refreshed_tools(&self, server: &str, within: Duration) -> ToolsOf {
+    /// Lists the tools of a server now, whatever is cached.
+    pub async fn refreshed_tools(&self, server: &str, within: Duration) -> ToolListResult {
         let server = self.find(server)?;
-        server.known.refresh(server, Deadline::in_time(within)).await
+        server.tool_cache.refresh(server, Deadline::in_time(within)).await
     }
 
-    /// The tools of a server as far as they are known; starts nothing.
+    /// The cached tools of a server; starts nothing.
     pub async fn remembered_tools(&self, server: &str) -> Option<Arc<Vec<Tool>>> {
-        self.servers.get(server)?.known.remembered().await
+        self.servers.get(server)?.tool_cache.remembered().await
     }
 
-    /// The tools of all servers, asked for at once. One that fails does not keep the others, and one
-    /// that hangs keeps them for the time given: from when it was first asked, whoever asked.
-    pub async fn all_tools(&self, within: Duration) -> BTreeMap<String, ToolsOf> {
+    /// The tools of all servers, listed in parallel. A server that fails does not delay the others, and
+    /// one that hangs delays them for at most the given time, counted from when it was first asked.
+    pub async fn all_tools(&self, within: Duration) -> BTreeMap<String, ToolListResult> {
         let mut asked = JoinSet::new();
         for (name, server) in self.servers.iter() {
             let (name, server) = (name.clone(), server.clone());
-            let patience = Patience::Shared(within);
-            asked.spawn(async move { (name, server.known.tools(&server, patience).await) });
+            let timeout = ListTimeout::Shared(within);
+            asked.spawn(async move { (name, server.tool_cache.tools(&server, timeout).await) });
         }
         let mut all = BTreeMap::new();
         while let Some(answer) = asked.join_next().await {
@@ -178,16 +177,16 @@ impl Upstreams {
         all
     }
 
-    /// Changes whenever the tools of some server turn out to be others than before.
+    /// Changes whenever the tools of some server have changed.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changes.clone()
     }
 
-    /// Calls a tool, and waits for its answer for the given time or as long as is configured for the
-    /// server, whichever is shorter; the start of the server included, waiting for a place among the
-    /// calls it gets at once not.
+    /// Calls a tool. The timeout is the given time or that of the server's configuration, whichever is
+    /// shorter; it includes the start of the server, but not waiting for a free place among its parallel
+    /// calls.
     ///
-    /// Dropping the future tells the server that nobody waits any more. Whether it stops is up to it.
+    /// Dropping the future sends the server a cancellation. Whether it stops is up to the server.
     pub async fn call(
         &self,
         server: &str,
@@ -198,14 +197,13 @@ impl Upstreams {
         self.find(server)?.call(tool, arguments, time.into()).await
     }
 
-    /// What a server says it is. Starts it only if it never was.
+    /// The name and version a server reports. Starts it only if they are not cached.
     pub async fn version(&self, server: &str) -> Result<ServerVersion, UpstreamError> {
         let server = self.find(server)?;
-        server.known.version(server).await
+        server.tool_cache.version(server).await
     }
 
-    /// Ends every server, and waits until they are gone, for a few seconds at most. Every call after
-    /// this fails.
+    /// Ends every server and waits for that, for a few seconds at most. Every later call fails.
     pub async fn shutdown(&self) {
         let mut ended = JoinSet::new();
         for server in self.servers.values() {

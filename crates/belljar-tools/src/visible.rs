@@ -1,4 +1,4 @@
-//! Text of others, made safe to show.
+//! Makes untrusted text safe to show.
 //!
 //! Names and descriptions come from servers that may be hostile: control and bidirectional
 //! characters could make a message, a comment or a type read as something else than it is.
@@ -12,7 +12,7 @@ pub(crate) fn is_deceptive(character: char) -> bool {
     character.is_control() || is_invisible(character)
 }
 
-/// One line of at most `limit` characters, with escapes for what is not to be shown as it is.
+/// One line of at most `limit` characters, with deceptive characters escaped.
 pub(crate) fn line(text: &str, limit: usize) -> String {
     let mut shown = String::new();
     for (count, character) in text.chars().enumerate() {

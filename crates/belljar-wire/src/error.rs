@@ -1,230 +1,7 @@
-//! What can go wrong with a run, as both ends name it (A7).
-//!
-//! [`ErrorKind`] is what an agent branches on, [`ErrorCode`] is the stable, finer name. Both are
-//! closed sets, so a cell cannot invent one.
+//! An error as a cell reports it.
 
+use belljar_contract::{ErrorCode, RunError, shortened};
 use serde::{Deserialize, Serialize};
-
-/// The `type` of a run's error.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[allow(clippy::enum_variant_names, reason = "these are the names agents know")]
-pub enum ErrorKind {
-    /// The code cannot be parsed, or uses syntax that is not supported.
-    SyntaxError,
-    /// The code threw, or rejected a promise nobody handled.
-    RuntimeError,
-    /// Wall or CPU time ran out.
-    TimeoutError,
-    /// The memory limit was reached.
-    MemoryError,
-    /// The code reached for something it was not granted.
-    PermissionError,
-    /// A tool failed.
-    ToolError,
-    /// Any other limit was reached.
-    LimitError,
-    /// The value is not JSON.
-    SerializationError,
-    /// The sandbox itself could not do its work; the code is not to blame.
-    SandboxError,
-}
-
-macro_rules! error_codes {
-    ($($(#[$doc:meta])* $variant:ident = $text:literal => $kind:ident,)*) => {
-        /// The stable `code` of a run's error.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-        pub enum ErrorCode {
-            $($(#[$doc])* #[serde(rename = $text)] $variant,)*
-        }
-
-        impl ErrorCode {
-            /// Every code there is.
-            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
-
-            /// The code as it stands in results.
-            pub const fn as_str(self) -> &'static str {
-                match self { $(Self::$variant => $text,)* }
-            }
-
-            /// The error type this code belongs to.
-            pub const fn kind(self) -> ErrorKind {
-                match self { $(Self::$variant => ErrorKind::$kind,)* }
-            }
-        }
-    };
-}
-
-error_codes! {
-    /// The code does not parse.
-    SyntaxInvalid = "syntax.invalid" => SyntaxError,
-    /// The code parses, but uses syntax this engine does not take (JSX, decorators, `export`).
-    SyntaxUnsupported = "syntax.unsupported" => SyntaxError,
-    /// The code threw.
-    RuntimeThrown = "runtime.thrown" => RuntimeError,
-    /// A promise was rejected and nobody handled it.
-    RuntimeUnhandledRejection = "runtime.unhandled_rejection" => RuntimeError,
-    /// The call stack is exhausted.
-    RuntimeStackOverflow = "runtime.stack_overflow" => RuntimeError,
-    /// The body waits for a promise that nothing can settle any more.
-    RuntimeStalled = "runtime.stalled" => RuntimeError,
-    /// The code ended with a status other than 0.
-    RuntimeExit = "runtime.exit" => RuntimeError,
-    /// The wall-clock limit.
-    LimitTimeout = "limit.timeout" => TimeoutError,
-    /// The CPU-time limit.
-    LimitCpu = "limit.cpu" => TimeoutError,
-    /// The memory limit.
-    LimitMemory = "limit.memory" => MemoryError,
-    /// The code is larger than allowed.
-    LimitCode = "limit.code" => LimitError,
-    /// The context is larger than allowed.
-    LimitContext = "limit.context" => LimitError,
-    /// Too much was printed.
-    LimitOutput = "limit.output" => LimitError,
-    /// The value is larger than allowed.
-    LimitResult = "limit.result" => LimitError,
-    /// More was asked for than the operator's maximum.
-    LimitMaximum = "limit.maximum" => LimitError,
-    /// Workspace and `/tmp` are full.
-    LimitDisk = "limit.disk" => LimitError,
-    /// Workspace and `/tmp` hold as many files as they may.
-    LimitInodes = "limit.inodes" => LimitError,
-    /// Too many files are open.
-    LimitOpenFiles = "limit.open_files" => LimitError,
-    /// Too many processes and threads.
-    LimitProcesses = "limit.processes" => LimitError,
-    /// Network access that was not granted.
-    PermissionNetwork = "permission.network" => PermissionError,
-    /// A module that was not granted.
-    PermissionModule = "permission.module" => PermissionError,
-    /// Process, environment or host access that was not granted.
-    PermissionHost = "permission.host" => PermissionError,
-    /// File access that was not granted.
-    PermissionFile = "permission.file" => PermissionError,
-    /// A command that was not granted.
-    PermissionCommand = "permission.command" => PermissionError,
-    /// A tool the run may not call.
-    PermissionTool = "permission.tool" => PermissionError,
-    /// A person refused the call.
-    ApprovalDenied = "approval.denied" => PermissionError,
-    /// Nobody approved the call in time.
-    ApprovalExpired = "approval.expired" => PermissionError,
-    /// The tool says that it failed.
-    ToolFailed = "tool.failed" => ToolError,
-    /// The arguments are not what the tool takes; the call was not made.
-    ToolArguments = "tool.arguments" => ToolError,
-    /// There is no such tool.
-    ToolUnknown = "tool.unknown" => ToolError,
-    /// The tool did not answer in time.
-    ToolTimeout = "tool.timeout" => ToolError,
-    /// The tool's server cannot be reached.
-    ToolUnavailable = "tool.unavailable" => ToolError,
-    /// Nobody knows whether the call happened.
-    ToolInDoubt = "tool.in_doubt" => ToolError,
-    /// Too many tool calls in one run.
-    LimitToolCalls = "limit.tool_calls" => LimitError,
-    /// The code asked for something else than when it ran before.
-    ReplayDiverged = "replay.diverged" => RuntimeError,
-    /// A live object, cycle, BigInt or other value JSON has no place for.
-    SerializationUnsupported = "serialization.unsupported" => SerializationError,
-    /// The value is nested too deeply.
-    SerializationDepth = "serialization.depth" => SerializationError,
-    /// The workspace was changed by someone else meanwhile; those files were not committed.
-    WorkspaceConflict = "workspace.conflict" => RuntimeError,
-    /// The workspace could not be read or committed, or what was written to a granted directory could
-    /// not be taken back.
-    WorkspaceFailed = "workspace.failed" => SandboxError,
-    /// This host cannot enforce a layer of the plan; nothing ran.
-    SandboxUnsupported = "sandbox.unsupported" => SandboxError,
-    /// A layer could not be put in force; nothing ran.
-    SandboxFailed = "sandbox.failed" => SandboxError,
-    /// The cell died without a word.
-    SandboxCrashed = "sandbox.crashed" => SandboxError,
-    /// The zygote went away and took the cell with it.
-    SandboxZygoteLost = "sandbox.zygote_lost" => SandboxError,
-    /// The cell sent something that is not a frame.
-    SandboxProtocol = "sandbox.protocol" => SandboxError,
-    /// The engine says of itself that it failed.
-    SandboxEngine = "sandbox.engine" => SandboxError,
-    /// There is no such session, or it has ended.
-    SessionEnded = "session.ended" => SandboxError,
-    /// What the session held in memory is lost; a checkpoint of it is left.
-    SessionLost = "session.lost" => SandboxError,
-    /// There is no such checkpoint any more.
-    SessionNoCheckpoint = "session.no_checkpoint" => SandboxError,
-    /// The session cannot be branched as it is now.
-    SessionNotBranched = "session.not_branched" => SandboxError,
-    /// There are as many sessions as there may be.
-    LimitSessions = "limit.sessions" => LimitError,
-    /// The caller ended the run.
-    RunAborted = "run.aborted" => SandboxError,
-    /// The host stopped, or could not keep the run's journal; the run goes on from there later.
-    RunInterrupted = "run.interrupted" => SandboxError,
-    /// The request itself is not valid.
-    RequestInvalid = "request.invalid" => SandboxError,
-}
-
-impl ErrorCode {
-    /// Whether a cell can know this about itself. The others are the host's to say: a cell that
-    /// claims to have been aborted, or that the sandbox is to blame, breaks the protocol.
-    pub const fn is_a_cells_own(self) -> bool {
-        match self {
-            Self::SyntaxInvalid
-            | Self::SyntaxUnsupported
-            | Self::RuntimeThrown
-            | Self::RuntimeUnhandledRejection
-            | Self::RuntimeStackOverflow
-            | Self::RuntimeStalled
-            | Self::RuntimeExit
-            | Self::LimitTimeout
-            | Self::LimitMemory
-            | Self::LimitContext
-            | Self::LimitResult
-            | Self::LimitDisk
-            | Self::LimitInodes
-            | Self::LimitOpenFiles
-            | Self::LimitProcesses
-            | Self::PermissionNetwork
-            | Self::PermissionModule
-            | Self::PermissionHost
-            | Self::PermissionFile
-            | Self::PermissionCommand
-            | Self::PermissionTool
-            | Self::ApprovalDenied
-            | Self::ApprovalExpired
-            | Self::ToolFailed
-            | Self::ToolArguments
-            | Self::ToolUnknown
-            | Self::ToolTimeout
-            | Self::ToolUnavailable
-            | Self::ToolInDoubt
-            | Self::LimitToolCalls
-            | Self::SerializationUnsupported
-            | Self::SerializationDepth
-            | Self::SandboxEngine
-            | Self::RequestInvalid => true,
-            Self::LimitCpu
-            | Self::LimitCode
-            | Self::LimitOutput
-            | Self::LimitMaximum
-            | Self::ReplayDiverged
-            | Self::WorkspaceConflict
-            | Self::WorkspaceFailed
-            | Self::SandboxUnsupported
-            | Self::SandboxFailed
-            | Self::SandboxCrashed
-            | Self::SandboxZygoteLost
-            | Self::SandboxProtocol
-            | Self::SessionEnded
-            | Self::SessionLost
-            | Self::SessionNoCheckpoint
-            | Self::SessionNotBranched
-            | Self::LimitSessions
-            | Self::RunAborted
-            | Self::RunInterrupted => false,
-        }
-    }
-}
 
 /// An error as a cell reports it. The host decides what of it to believe.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -255,14 +32,12 @@ pub struct GuestError {
 }
 
 /// A frame's head is bounded, so the texts in it are too.
-const MAX_MESSAGE_BYTES: usize = 8 * 1024;
 const MAX_STACK_BYTES: usize = 16 * 1024;
 
 impl GuestError {
     /// An error with a message and nothing else.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
-        let mut message = message.into();
-        shorten(&mut message, MAX_MESSAGE_BYTES);
+        let message = shortened(message.into(), RunError::MAX_MESSAGE_BYTES);
         Self {
             code,
             message,
@@ -278,18 +53,14 @@ impl GuestError {
     /// Adds what to do about it.
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
-        let mut hint = hint.into();
-        shorten(&mut hint, MAX_MESSAGE_BYTES);
-        self.hint = Some(hint);
+        self.hint = Some(shortened(hint.into(), RunError::MAX_MESSAGE_BYTES));
         self
     }
 
     /// Adds the frames.
     #[must_use]
     pub fn with_stack(mut self, stack: impl Into<String>) -> Self {
-        let mut stack = stack.into();
-        shorten(&mut stack, MAX_STACK_BYTES);
-        self.stack = Some(stack);
+        self.stack = Some(shortened(stack.into(), MAX_STACK_BYTES));
         self
     }
 
@@ -302,9 +73,10 @@ impl GuestError {
     }
 }
 
-fn shorten(text: &mut String, max: usize) {
-    if text.len() > max {
-        text.truncate(text.floor_char_boundary(max));
-        text.push('…');
+impl From<GuestError> for RunError {
+    fn from(error: GuestError) -> Self {
+        let GuestError { code, message, stack, line, column, exit_code, hint, tool_name } = error;
+        let kind = code.kind();
+        Self { kind, code, message, stack, line, column, tool_name, hint, exit_code }
     }
 }

@@ -13,13 +13,12 @@ mod stream;
 pub mod text;
 mod tool;
 
-pub use error::{ErrorCode, ErrorKind, GuestError};
+pub use belljar_contract::{ErrorCode, ErrorKind, Language, Stream};
+pub use error::GuestError;
 pub use frame::{Caps, DecodeError, Header, MAX_HEAD_BYTES};
-pub use message::{
-    Command, Event, GuestGrants, GuestLimits, Language, Message, RunCommand, Stream,
-};
+pub use message::{Command, Event, GuestGrants, GuestLimits, Message, RunCommand};
 pub use stream::{ReadError, read_message, write_message};
-pub use tool::{Durable, ToolCall, ToolFault, ToolReply};
+pub use tool::{Durable, GuestAsk, GuestInput, StopReason, ToolCall, ToolFault, ToolReply};
 
 #[cfg(test)]
 mod tests;

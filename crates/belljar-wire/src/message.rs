@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use belljar_contract::{Language, Stream};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -19,42 +20,6 @@ pub trait Message: Sized {
 
     /// Rebuilds the message from a frame's parts.
     fn decode(header: Header, head: &[u8], body: Vec<u8>) -> Result<Self, DecodeError>;
-}
-
-/// The language guest code is written in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Language {
-    /// TypeScript, types stripped, not checked.
-    TypeScript,
-    /// Modern JavaScript.
-    JavaScript,
-    /// Python, by the machine's own CPython.
-    Python,
-    /// Shell, by the machine's own bash.
-    Bash,
-}
-
-impl Language {
-    /// The language's name.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::TypeScript => "typescript",
-            Self::JavaScript => "javascript",
-            Self::Python => "python",
-            Self::Bash => "bash",
-        }
-    }
-
-    /// The name errors and stacks show for code that has no file.
-    pub const fn file_name(self) -> &'static str {
-        match self {
-            Self::TypeScript => "main.ts",
-            Self::JavaScript => "main.js",
-            Self::Python => "main.py",
-            Self::Bash => "main.sh",
-        }
-    }
 }
 
 /// Limits the guest's side lowers itself to before it reads the code.
@@ -151,18 +116,6 @@ pub enum Command {
     /// Move to another tree of files, which is attached to the one byte that follows the frame;
     /// stay if none is. Only in session cells, between runs.
     Reroot,
-}
-
-/// Where a printed text belongs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Stream {
-    /// Standard output.
-    Stdout,
-    /// Standard error.
-    Stderr,
-    /// Log lines only.
-    Log,
 }
 
 /// What a cell sends to the host. Nothing in it is trusted.

@@ -15,6 +15,13 @@ pub fn is_invisible(character: char) -> bool {
         | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
+/// Whether a character overrides or isolates the direction of the text after it, so that a person reads
+/// it in another order (CVE-2021-42574). All of these are also [`is_invisible`]; this shorter list is for
+/// text in which joiners and variation selectors are wanted.
+pub fn reorders_text(character: char) -> bool {
+    matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -24,5 +31,12 @@ mod tests {
         let hidden = "\u{34f}\u{17b4}\u{180b}\u{2800}\u{ffa0}\u{1d173}\u{e01f0}\u{202e}\u{2028}";
         assert!(hidden.chars().all(is_invisible));
         assert!(!"a \u{e9}\u{5d0}\u{4e2d}\u{1f600}-_\n\t".chars().any(is_invisible));
+    }
+
+    #[test]
+    fn s9_what_reorders_text_is_invisible_too() {
+        let mut reordering = ('\0'..=char::MAX).filter(|character| reorders_text(*character));
+        assert!(reordering.all(is_invisible));
+        assert!(!reorders_text('\u{200d}') && reorders_text('\u{202e}'));
     }
 }

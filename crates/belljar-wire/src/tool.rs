@@ -1,5 +1,6 @@
-//! Tool calls between a cell and its host, and what makes a run repeatable.
+//! Tool calls between a cell and its host, what a bridge sends back, and what makes a run repeatable.
 
+use belljar_contract::{RunError, RunStatus};
 use serde::{Deserialize, Serialize};
 
 use crate::{DecodeError, ErrorCode};
@@ -141,5 +142,73 @@ impl ToolFault {
     pub fn to_json(&self) -> Vec<u8> {
         // A struct of texts cannot fail to be JSON.
         serde_json::to_vec(self).unwrap_or_default()
+    }
+}
+
+impl From<ToolFault> for RunError {
+    fn from(fault: ToolFault) -> Self {
+        let ToolFault { code, message, hint, tool_name } = fault;
+        Self { hint, tool_name, ..Self::new(code, message) }
+    }
+}
+
+/// A request of guest code to the bridge of its run. The host has not checked it, except that calls are
+/// numbered from 1 without a gap.
+#[derive(Debug, Clone, PartialEq)]
+pub enum GuestAsk {
+    /// A tool call, answered by one [`GuestInput::Reply`].
+    Call(ToolCall),
+    /// A timer at this time, in milliseconds since 1970. Only in durable runs.
+    Timer(f64),
+}
+
+/// A message of the bridge to a run: an input of the code, or a change of the run itself.
+///
+/// Inputs reach the code in the order in which the bridge sends them.
+#[derive(Debug, Clone, PartialEq)]
+pub enum GuestInput {
+    /// The outcome of a tool call.
+    Reply(ToolReply),
+    /// A timer fired. Only in durable runs.
+    Timer {
+        /// What the guest's clock shows from here on.
+        now_ms: f64,
+    },
+    /// The run begins to wait for a person (`true`), or no longer waits. Its clock stands still meanwhile.
+    WaitsForPerson(bool),
+    /// The bridge ends the run.
+    Stop(StopReason),
+}
+
+/// Why a bridge ends a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StopReason {
+    /// A call may or may not have happened, and a person has to say what to do.
+    InDoubt(ToolFault),
+    /// In a replay, the code asked for something else than its journal has.
+    Diverged(ToolFault),
+    /// The journal cannot be written, or another process has the run now. What was written stays; the
+    /// run resumes from there.
+    Failed(ToolFault),
+}
+
+impl StopReason {
+    /// The status of a run that ends for this reason.
+    pub const fn status(&self) -> RunStatus {
+        match self {
+            Self::InDoubt(_) => RunStatus::InDoubt,
+            Self::Diverged(_) => RunStatus::Failed,
+            Self::Failed(_) => RunStatus::Interrupted,
+        }
+    }
+}
+
+impl From<StopReason> for RunError {
+    fn from(reason: StopReason) -> Self {
+        match reason {
+            StopReason::InDoubt(fault)
+            | StopReason::Diverged(fault)
+            | StopReason::Failed(fault) => fault.into(),
+        }
     }
 }

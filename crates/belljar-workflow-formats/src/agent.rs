@@ -1,19 +1,20 @@
 //! YAML agents: nodes over one state, in the order written unless `goto` or `edges` say otherwise.
 //!
-//! Each node becomes a task. A choice between nodes becomes a `pass` task that records which was
-//! taken, so that a later change of the state cannot take both. Nodes that lead back to each other
-//! become one loop, whose every round does one node ([`region`]).
+//! Each node becomes a task. A choice between nodes becomes a `pass` task that records the route
+//! taken, so that a later change of the state cannot take both routes. Nodes that lead back to each
+//! other become one loop; each of its rounds runs one node ([`region`]).
 //!
-//! What differs from the tools such agents were written for:
+//! Differences from the frameworks such agents were written for:
 //! - Inputs go into the state (`__start__`); the result is the state.
-//! - Parallel branches share the state; of each `parallel_results` has what the state would be had
-//!   there been no other ([`branches`]). A `dynamic_parallel` has a state for each item ([`repeat`]).
-//! - What code in Python changes in `state` counts, but for keys it takes away; the names that code
-//!   without `return` leaves behind do not.
-//! - When no rule of a `goto` holds, the next node follows. A file with `edges` that are not
-//!   parallel has no next nodes: a node without an edge ends its branch.
-//! - `while_loop` ends quietly after `max_iterations`; a loop made by `goto` fails after 1,000 nodes.
-//! - Actions that are not `code.*` are MCP tools; secrets, other files and other agents are refused.
+//! - Parallel branches share the state. In `parallel_results`, each branch has the state that it
+//!   would have alone ([`branches`]). A `dynamic_parallel` has a state for each item ([`repeat`]).
+//! - Changes that Python code makes to `state` count, except removed keys; names that code without
+//!   `return` leaves behind do not.
+//! - When no rule of a `goto` holds, the next node follows. In a file with `edges` that are not
+//!   parallel no node follows by its place: a node without an edge ends its branch.
+//! - `while_loop` ends without an error after `max_iterations`; a loop made by `goto` fails after
+//!   1,000 nodes.
+//! - Actions that are not `code.*` are MCP tools. Secrets, other files and agents are refused.
 
 mod action;
 mod branches;
@@ -41,16 +42,16 @@ use step::Steps;
 /// The task that puts the inputs of an agent into its state.
 const START: &str = "__start__";
 
-/// The first of steps, when some of them may be skipped.
+/// The first of several steps, when some of them may be skipped.
 const BEGIN: &str = "__begin__";
 
-/// Where an agent ends.
+/// The target that ends an agent.
 const END: &str = "__end__";
 
-/// How many parts of a state may have a reducer: each branch of a `dynamic_parallel` has them all.
+/// The most parts of a state with a reducer: each branch of a `dynamic_parallel` has them all.
 const MAX_REDUCERS: usize = 200;
 
-/// Sections that agents of other tools have and that mean nothing here.
+/// Sections of other agent frameworks that have no meaning here.
 const FOREIGN: [&str; 22] = [
     "secrets",
     "observability",
@@ -76,7 +77,7 @@ const FOREIGN: [&str; 22] = [
     "endpoint",
 ];
 
-/// Reads an agent.
+/// Reads an agent file into a workflow.
 pub(super) fn read(
     root: &FileNode,
     options: &FormatOptions,
@@ -118,11 +119,11 @@ pub(super) fn read(
     let edges = fields.list(&["edges"], notes).unwrap_or_default();
     fields.refuse(
         &["imports", "extends", "include"],
-        "other files are not followed: write what is needed here, or offer it as an MCP tool",
+        "other files are not read: copy the parts you need into this file, or call them as MCP tools",
         notes,
     );
     fields.ignore(&["version", "metadata", "author", "tags", "$schema", "license", "id"]);
-    fields.tolerate(&FOREIGN, "it belongs to another tool", notes);
+    fields.tolerate(&FOREIGN, "it belongs to another framework", notes);
     fields.done(notes);
 
     if dag.reducers.len() > MAX_REDUCERS {
@@ -132,7 +133,7 @@ pub(super) fn read(
     let constants = constants(&names);
     let mut steps = Steps { options, notes, code: &code, names, reducers: &dag.reducers };
     let spots = steps.nodes(nodes, root.at);
-    let spots = routes::lay(spots, edges, &mut steps);
+    let spots = routes::find_routes(spots, edges, &mut steps);
     if let Some(config) = config {
         dag.settings = settings_of(config, &spots, notes).unwrap_or_default();
     }
@@ -143,7 +144,7 @@ pub(super) fn read(
     Some(dag)
 }
 
-/// Where nodes say themselves that they stop and ask.
+/// Applies the interruptions that nodes ask for themselves.
 fn interrupts(spots: &[Spot], settings: &mut DagSettings) {
     for spot in spots {
         let decisions = &mut settings.decisions;
@@ -159,7 +160,7 @@ fn interrupts(spots: &[Spot], settings: &mut DagSettings) {
     }
 }
 
-/// The parts of the state that are written in the file, and that templates read as such.
+/// The parts of the state that the file itself sets, and that templates read by their own names.
 fn constants(names: &NameMap) -> Vec<String> {
     let known = ["settings", "variables"].into_iter().filter(|name| names.has(name));
     known.map(str::to_owned).collect()
@@ -173,7 +174,7 @@ fn task(id: &str, action: Action) -> Task {
     Task::new(id, action)
 }
 
-/// What the task of a node is called: `end` is no name of a task.
+/// The id of a node's task: `end` is reserved in loops.
 fn task_name(node: &str) -> &str {
     if node == "end" { "end_" } else { node }
 }
@@ -189,7 +190,7 @@ fn state_schema(node: &FileNode, dag: &mut Dag, notes: &mut Diagnostics<'_>) {
         return;
     };
     for entry in entries {
-        // What is declared is set and not added to, whatever it is called, unless it says so.
+        // A declared part is replaced, whatever its name, unless it declares another reducer.
         if reducer_of(&dag.reducers, &entry.key) != Reducer::Last {
             dag.reducers.insert(entry.key.clone(), Reducer::Last);
         }
@@ -210,7 +211,7 @@ fn state_schema(node: &FileNode, dag: &mut Dag, notes: &mut Diagnostics<'_>) {
     }
 }
 
-/// Whether a template of a file names this at its root.
+/// Whether a template in the file uses a name at its root.
 fn mentions(node: &FileNode, name: &str) -> bool {
     match &node.tree {
         FileTree::Text(text) => uses(text, name),
@@ -220,7 +221,7 @@ fn mentions(node: &FileNode, name: &str) -> bool {
     }
 }
 
-/// Whether a value is to be taken from the environment, which no file sees.
+/// Whether a value refers to the environment, which no file may see.
 fn from_environment(node: &FileNode) -> bool {
     match &node.tree {
         FileTree::Text(text) => text.contains("${"),
@@ -230,7 +231,7 @@ fn from_environment(node: &FileNode) -> bool {
     }
 }
 
-/// `settings`, of which only `code` means something here, unless templates read the others.
+/// Reads `settings`: only `code` has a meaning here, unless templates read the others.
 fn code_settings(
     node: &FileNode,
     is_read: bool,
@@ -245,14 +246,14 @@ fn code_settings(
         if entry.key == "code" {
             settings = CodeSettings::read(&entry.value, notes);
         } else if !is_read {
-            let why = "of `settings` only `code` is known";
-            notes.warn(entry.at, format!("`{}` is not used", shortened(&entry.key)), why);
+            let why = "only `settings.code` has an effect";
+            notes.warn(entry.at, format!("`{}` has no effect", shortened(&entry.key)), why);
         }
     }
     settings
 }
 
-/// `config`: where to stop and ask, and how much runs at once.
+/// Reads `config`: where to stop for a decision, and how many tasks run in parallel.
 fn settings_of(
     node: &FileNode,
     spots: &[Spot],
@@ -280,7 +281,7 @@ fn settings_of(
     fields.ignore(&["raise_exceptions", "strict_mode"]);
     fields.tolerate(
         &["timeout", "max_iterations", "checkpoint", "checkpoint_dir", "debug", "parallel"],
-        "of `config` only `interrupt_before`, `interrupt_after` and `max_workers` are known",
+        "only `interrupt_before`, `interrupt_after` and `max_workers` have an effect in `config`",
         notes,
     );
     fields.done(notes);
@@ -290,6 +291,6 @@ fn settings_of(
 fn known(name: &str, at: Position, spots: &[Spot], notes: &mut Diagnostics<'_>) {
     if !spots.iter().any(|spot| spot.task.id == task_name(name)) {
         let help = near(name, spots.iter().map(|spot| spot.task.id.as_str()));
-        notes.fault(at, format!("`{}` is no node", shortened(name)), help);
+        notes.fault(at, format!("`{}` is not a node", shortened(name)), help);
     }
 }

@@ -1,15 +1,16 @@
-//! Code in a file: its language, what it may use up and reach.
+//! Code in a file: its language, limits and grants.
 
 use super::fault::{Diagnostics, near, shortened};
 use super::fields::FieldReader;
 use super::tree::{FileTree, Position};
 use super::{CodeExecution, FormatOptions};
-use belljar_workflow::{Grants, Limits, WriteAccess};
+use belljar_contract::{LimitsRequest, MAX_JSON_INTEGER};
+use belljar_workflow::{TaskGrants, WriteAccess};
 
-/// How many modules may be named: every code task has the list.
+/// The most modules a file may name: every code task carries the list.
 const MAX_MODULES: usize = 256;
 
-/// A language as it is called here; a fault when there is no engine for it.
+/// The name of a language as Belljar writes it; a fault when there is no engine for it.
 pub(super) fn language(
     name: &str,
     at: Position,
@@ -23,13 +24,13 @@ pub(super) fn language(
         "bash" | "sh" | "shell" => "bash",
         other => {
             let near = near(other, ["python", "typescript", "javascript", "bash"]);
-            let can = "languages are python, typescript, javascript and bash";
+            let can = "supported languages: python, typescript, javascript, bash";
             let help = if near.is_empty() { can.to_owned() } else { near };
             notes.fault(at, format!("the language `{}` is not supported", shortened(name)), help);
             return None;
         }
     };
-    // Where there is no code at all, a fault says so already.
+    // When all code is off, that fault is reported already.
     if known == "bash" && options.code == CodeExecution::On {
         notes.fault(
             at,
@@ -42,7 +43,7 @@ pub(super) fn language(
     Some(known.to_owned())
 }
 
-/// Notes a fault when the operator has not allowed code.
+/// Notes a fault unless the operator allows code.
 pub(super) fn allowed(at: Position, options: &FormatOptions, notes: &mut Diagnostics<'_>) -> bool {
     let on = options.code != CodeExecution::Off;
     if !on {
@@ -56,7 +57,7 @@ pub(super) fn allowed(at: Position, options: &FormatOptions, notes: &mut Diagnos
     on
 }
 
-/// Reads the operator's switches in a file, where they have no effect.
+/// Warns about the operator's switches in a file, where they have no effect.
 pub(super) fn self_enabled(fields: &mut FieldReader<'_>, notes: &mut Diagnostics<'_>) {
     let at = fields.at;
     for (name, what) in [("enable_code_execution", "code execution"), ("enable_shell", "the shell")]
@@ -68,10 +69,10 @@ pub(super) fn self_enabled(fields: &mut FieldReader<'_>, notes: &mut Diagnostics
     }
 }
 
-/// `limits` as they are called here.
-pub(super) fn limits(fields: &mut FieldReader<'_>, notes: &mut Diagnostics<'_>) -> Limits {
-    let all = 1..=u64::MAX;
-    Limits {
+/// Reads `limits`, in any of their spellings.
+pub(super) fn limits(fields: &mut FieldReader<'_>, notes: &mut Diagnostics<'_>) -> LimitsRequest {
+    let all = 1..=MAX_JSON_INTEGER;
+    LimitsRequest {
         timeout_ms: fields.number(&["timeout_ms", "timeoutMs", "timeoutMS"], all.clone(), notes),
         memory_mb: fields.number(
             &[
@@ -94,20 +95,19 @@ pub(super) fn limits(fields: &mut FieldReader<'_>, notes: &mut Diagnostics<'_>) 
             all,
             notes,
         ),
-        tool_calls: fields.number(
-            &["tool_calls", "max_tool_calls", "maxToolCalls"],
-            0..=u64::MAX,
-            notes,
-        ),
+        tool_calls: fields
+            .number(&["tool_calls", "max_tool_calls", "maxToolCalls"], 0..=MAX_JSON_INTEGER, notes)
+            .map(|calls| u32::try_from(calls).unwrap_or(u32::MAX)),
+        ..LimitsRequest::default()
     }
 }
 
-/// `grants` as they are called here.
-pub(super) fn grants(fields: &mut FieldReader<'_>, notes: &mut Diagnostics<'_>) -> Grants {
+/// Reads `grants`, in any of their spellings.
+pub(super) fn grants(fields: &mut FieldReader<'_>, notes: &mut Diagnostics<'_>) -> TaskGrants {
     let only = |names: Vec<(String, Position)>| names.into_iter().map(|(name, _)| name).collect();
     let given = fields.has("tools").then_some(());
     let tools = only(fields.texts(&["tools"], notes));
-    Grants {
+    TaskGrants {
         tools: given.map(|()| tools),
         read: only(fields.texts(&["read", "allowed_read_paths", "allowedReadPaths"], notes)),
         write: write_access(fields, &["write", "allowed_write_paths", "allowedWritePaths"], notes),
@@ -118,7 +118,7 @@ pub(super) fn grants(fields: &mut FieldReader<'_>, notes: &mut Diagnostics<'_>) 
     }
 }
 
-/// What of the host code may write to: true, false, or paths.
+/// Reads which paths of the host code may write: true, false, or a list.
 pub(super) fn write_access(
     fields: &mut FieldReader<'_>,
     names: &[&'static str],
@@ -136,7 +136,7 @@ pub(super) fn write_access(
     }
 }
 
-/// The modules code may import; not saying is not the same as none.
+/// Reads the modules that code may import; leaving them out is not the same as an empty list.
 pub(super) fn modules(
     fields: &mut FieldReader<'_>,
     notes: &mut Diagnostics<'_>,
@@ -151,22 +151,22 @@ pub(super) fn modules(
     given.then(|| listed.into_iter().map(|(name, _)| name).collect())
 }
 
-/// Wishes that a cell cannot grant: each says what to do instead.
-pub(super) fn wishes(fields: &mut FieldReader<'_>, notes: &mut Diagnostics<'_>) {
-    // Hosts in a list are a wish as well.
+/// Refuses permissions that a cell cannot give, and says what to do instead.
+pub(super) fn refuse_permissions(fields: &mut FieldReader<'_>, notes: &mut Diagnostics<'_>) {
+    // A list of hosts asks for the network as well.
     let network = fields.take(&["allow_network", "allowNetwork"], notes);
     let wished = network.filter(|node| node.tree != FileTree::Bool(false)).map(|node| node.at);
     if let Some(at) = wished {
         notes.fault(
             at,
             "`allow_network` is not supported: code has no network",
-            "call a tool for what the code would fetch, and remove this",
+            "remove it, and fetch through an MCP tool",
         );
     }
 }
 
-/// `allow_filesystem`: whether code sees the files of the workflow. Said to be false, it has no room for
-/// files of its own either.
+/// Reads `allow_filesystem`: whether code sees the files of the workflow. When it is false, the
+/// code has no writable files of its own either.
 pub(super) fn filesystem(
     fields: &mut FieldReader<'_>,
     notes: &mut Diagnostics<'_>,
@@ -177,7 +177,7 @@ pub(super) fn filesystem(
         notes.warn(
             at,
             "`allow_filesystem` gives the files of the workflow, not those of the host",
-            "put what the code needs there, or grant paths with `read`",
+            "put the files the code needs into the workflow, or grant host paths with `read`",
         );
     }
     Some(is_allowed)

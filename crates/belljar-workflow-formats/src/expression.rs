@@ -1,14 +1,14 @@
-//! Expressions and templates as others write them, in the names known here.
+//! Translates expressions and templates of other frameworks into the names of workflows.
 //!
-//! Only names at the root of an expression are changed: `url` in `{{ url.host }}`, never that in
-//! `{{ state.url }}` or in a quoted text.
+//! Only names at the root of an expression are changed: `url` in `{{ url.host }}`, never in `{{
+//! state.url }}` or in a quoted text.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use serde_json::Value;
 
-/// Names and what they become; one that becomes nothing is refused.
+/// Names and their translations.
 #[derive(Debug, Clone, Default)]
 pub(super) struct NameMap {
     pairs: Vec<(String, String)>,
@@ -16,7 +16,7 @@ pub(super) struct NameMap {
     tasks: Option<Rc<SiblingTasks>>,
 }
 
-/// Tasks beside each other, and those around them.
+/// The tasks of one list, and those of the lists around it.
 #[derive(Debug)]
 struct SiblingTasks {
     ids: BTreeSet<String>,
@@ -24,19 +24,19 @@ struct SiblingTasks {
 }
 
 impl NameMap {
-    /// Adds a name.
+    /// Adds the translation of one name, in place of an older one.
     pub(super) fn with(mut self, from: &str, to: &str) -> Self {
         self.pairs.retain(|(name, _)| name != from);
         self.pairs.push((from.to_owned(), to.to_owned()));
         self
     }
 
-    /// Whether a name becomes another.
+    /// Whether a name has a translation.
     pub(super) fn has(&self, name: &str) -> bool {
         self.pairs.iter().any(|(known, _)| known == name)
     }
 
-    /// Adds tasks.
+    /// Adds the tasks of an inner list, whose results can be named as well.
     pub(super) fn with_tasks(mut self, ids: impl IntoIterator<Item = String>) -> Self {
         let around = self.tasks.take();
         self.tasks = Some(Rc::new(SiblingTasks { ids: ids.into_iter().collect(), around }));
@@ -48,7 +48,7 @@ impl NameMap {
             .any(|beside| beside.ids.contains(task))
     }
 
-    /// A bare expression, or one in `{{ }}`, with its names changed.
+    /// A bare expression, or one in `{{ }}`, translated.
     pub(super) fn expression(&self, text: &str) -> String {
         let text = text.trim();
         let inner = text
@@ -64,7 +64,7 @@ impl NameMap {
         self.rename(&inner)
     }
 
-    /// A text with templates in it.
+    /// A text with its templates translated.
     pub(super) fn template(&self, text: &str) -> String {
         let mut changed = String::with_capacity(text.len());
         let mut rest = text;
@@ -77,7 +77,8 @@ impl NameMap {
         self.references(&outputs(&changed))
     }
 
-    /// `$task.path` and `${task.path}`, as other DAGs refer to results, when there is such a task.
+    /// Translates `$task.path` and `${task.path}`, by which other DAGs name results, when such a
+    /// task exists.
     fn references(&self, text: &str) -> String {
         let mut changed = String::with_capacity(text.len());
         let mut rest = text;
@@ -95,7 +96,7 @@ impl NameMap {
         changed
     }
 
-    /// A text of a value that refers to something that is no task, and stays a text.
+    /// The first text of a value that looks like a reference but names no task, and stays text.
     pub(super) fn left_as_text(value: &Value) -> Option<String> {
         match value {
             Value::String(text) => {
@@ -114,7 +115,7 @@ impl NameMap {
         }
     }
 
-    /// Every text of a value.
+    /// A value with every text in it translated.
     pub(super) fn value(&self, value: Value) -> Value {
         match value {
             Value::String(text) => Value::String(self.template(&text)),
@@ -162,7 +163,7 @@ impl NameMap {
     }
 }
 
-/// What looks like a result of a task: `$task.path` or `${task.path}`.
+/// A reference to a task's result: `$task.path` or `${task.path}`.
 struct Reference<'t> {
     whole: &'t str,
     task: &'t str,
@@ -171,7 +172,7 @@ struct Reference<'t> {
 }
 
 impl<'t> Reference<'t> {
-    /// The next one, with what lies before and after it.
+    /// The next reference, with the text before and after it.
     fn next(text: &'t str) -> Option<(&'t str, Self, &'t str)> {
         let found = text.match_indices('$').find_map(|(at, _)| Some((at, Self::at(text, at)?)));
         let (at, reference) = found?;
@@ -200,13 +201,13 @@ impl<'t> Reference<'t> {
         Some(Self { whole: text.get(at..at + length)?, task, path, braced })
     }
 
-    /// Whether it is hardly anything else.
+    /// Whether the text can hardly be anything but a reference.
     fn is_clear(&self) -> bool {
         let given = ["result", "output"].iter().any(|word| self.below(word).is_some());
         given || (self.braced && !self.path.is_empty())
     }
 
-    /// What follows a first step of that name.
+    /// The rest of the path after a first step of that name.
     fn below(&self, word: &str) -> Option<&'t str> {
         let rest = self.path.strip_prefix('.')?.strip_prefix(word)?;
         (rest.is_empty() || rest.starts_with(['.', '['])).then_some(rest)
@@ -218,7 +219,7 @@ impl<'t> Reference<'t> {
     }
 }
 
-/// The result of a task as an expression names it.
+/// The expression for the result of a task.
 pub(super) fn result_of(task: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let begins = task.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
@@ -228,7 +229,7 @@ pub(super) fn result_of(task: &str) -> String {
     format!("results[{}]", quoted(task))
 }
 
-/// Splits at the next `{{ … }}` or `{% … %}`: what lies before, it, what lies after.
+/// Splits at the next `{{ … }}` or `{% … %}`: the text before it, it, and the text after it.
 fn next_template(text: &str) -> Option<(&str, &str, &str)> {
     let opens = |at: usize| match text.get(at..at + 2) {
         Some("{{") => Some((at, "}}")),
@@ -255,14 +256,14 @@ pub(super) fn uses(text: &str, name: &str) -> bool {
     false
 }
 
-/// Whether a text is made of values: it has a template over what is known to one.
+/// Whether a text has a template over the values of a workflow.
 pub(super) fn is_template(text: &str) -> bool {
     ["state", "inputs", "results", "tasks", "item", "index", "variables", "deps"]
         .iter()
         .any(|name| uses(text, name))
 }
 
-/// `$OUTPUT[task].path`, as DAGs written elsewhere refer to results.
+/// Translates `$OUTPUT[task].path`, by which some DAGs name results.
 fn outputs(text: &str) -> String {
     let mut changed = String::with_capacity(text.len());
     let mut rest = text;
@@ -281,7 +282,7 @@ fn outputs(text: &str) -> String {
     changed
 }
 
-/// A text as an expression writes it.
+/// A text as a literal of an expression.
 pub(super) fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }

@@ -1,29 +1,29 @@
-//! What is wrong with a file, and where: a person reads it and knows what to change.
+//! Faults and warnings of a file, each with its place and what to change.
 
 use std::fmt;
 
 use super::tree::Position;
 
-/// How many faults are told at once; what comes after is rarely new.
+/// The most faults that are reported; later ones are rarely new.
 const TOLD: usize = 100;
 
-/// How many names are considered when one is unknown.
+/// How many names are compared with an unknown one.
 const CONSIDERED: usize = 1_000;
 
-/// Something that keeps a file from being read.
+/// A fault that keeps a file from being read.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct FileFault {
-    /// The file, as it was named to [`read`](super::read).
+    /// The name of the file, as given to [`read`](super::read).
     pub file: String,
-    /// The line, from 1.
+    /// Counted from 1; the first line of the fault.
     pub line: u32,
     /// The column, from 1, in characters.
     pub column: u32,
-    /// The node or task it is about.
+    /// The node or task with the fault, if it is in one.
     pub node: Option<String>,
-    /// What is wrong.
+    /// What is wrong, for the author of the file.
     pub message: String,
-    /// What to do.
+    /// What the author can do about it.
     pub help: Option<String>,
 }
 
@@ -43,7 +43,7 @@ impl fmt::Display for FileFault {
 
 impl std::error::Error for FileFault {}
 
-/// Something that was read, though perhaps not as it was meant. Shown as a fault is.
+/// Something that was read, though perhaps not as its author meant it. Displayed like a fault.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Warning(pub FileFault);
 
@@ -53,7 +53,7 @@ impl fmt::Display for Warning {
     }
 }
 
-/// What is noted while a file is read.
+/// Collects faults and warnings while a file is read.
 #[derive(Debug)]
 pub(super) struct Diagnostics<'f> {
     file: &'f str,
@@ -67,7 +67,7 @@ impl<'f> Diagnostics<'f> {
         Self { file, node: None, faults: Vec::new(), warnings: Vec::new() }
     }
 
-    /// Notes a fault with what to do about it; an empty `help` is none.
+    /// Adds a fault and what to do about it; an empty `help` means none.
     pub(super) fn fault(
         &mut self,
         at: Position,
@@ -82,7 +82,7 @@ impl<'f> Diagnostics<'f> {
         }
     }
 
-    /// Notes something tolerated.
+    /// Adds a warning and what to do about it; an empty `help` means none.
     pub(super) fn warn(
         &mut self,
         at: Position,
@@ -97,7 +97,7 @@ impl<'f> Diagnostics<'f> {
         }
     }
 
-    /// Says what the notes are about while `work` is done.
+    /// Names the node or task for everything added while `work` runs.
     pub(super) fn about<T>(&mut self, node: &str, work: impl FnOnce(&mut Self) -> T) -> T {
         let before = self.node.replace(shortened(node));
         let done = work(self);
@@ -105,17 +105,17 @@ impl<'f> Diagnostics<'f> {
         done
     }
 
-    /// Whether no more faults are told: looking for near names is then wasted.
+    /// Whether the list of faults is full: searching for similar names is then wasted.
     pub(super) fn full(&self) -> bool {
         self.faults.len() >= TOLD
     }
 
-    /// Whether anything was wrong.
+    /// Whether there are faults.
     pub(super) fn any(&self) -> bool {
         !self.faults.is_empty()
     }
 
-    /// The faults in the order of the file, and the warnings.
+    /// The faults and the warnings, each in the order of the file.
     pub(super) fn end(mut self) -> (Vec<FileFault>, Vec<Warning>) {
         self.faults.sort_by_key(|fault| (fault.line, fault.column));
         self.warnings.sort_by_key(|warning| (warning.0.line, warning.0.column));
@@ -134,7 +134,7 @@ impl<'f> Diagnostics<'f> {
     }
 }
 
-/// A name as it is shown: what a file says may be long.
+/// A name as messages show it: names in a file may be long.
 pub(super) fn shortened(name: &str) -> String {
     if name.chars().count() <= 60 {
         return name.to_owned();
@@ -142,7 +142,7 @@ pub(super) fn shortened(name: &str) -> String {
     name.chars().take(57).chain("...".chars()).collect()
 }
 
-/// "did you mean", when a known name is near; empty otherwise.
+/// A "did you mean" with the nearest known name; empty when none is near.
 pub(super) fn near<'n>(name: &str, known: impl IntoIterator<Item = &'n str>) -> String {
     let best = known
         .into_iter()
@@ -152,7 +152,7 @@ pub(super) fn near<'n>(name: &str, known: impl IntoIterator<Item = &'n str>) -> 
     best.map(|(_, other)| format!("did you mean `{other}`?")).unwrap_or_default()
 }
 
-/// How many letters lie between two names, when they are few enough to be a slip.
+/// The number of characters that differ, when it is small enough for a typing error.
 fn distance(left: &str, right: &str) -> Option<usize> {
     let plain = |name: &str| -> Vec<char> {
         name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()

@@ -1,12 +1,12 @@
-//! The fields of a mapping: asked for by name, in any of their spellings; what nobody asked for
-//! is a fault.
+//! Reads the fields of a mapping by name, in any of their spellings; a field that is never read is
+//! a fault.
 
 use serde_json::{Map, Value};
 
 use super::fault::{Diagnostics, near, shortened};
 use super::tree::{FileNode, FileTree, Position, TreeEntry};
 
-/// The fields of one mapping.
+/// The fields of one mapping that have not been read yet.
 #[derive(Debug)]
 pub(super) struct FieldReader<'t> {
     pub(super) at: Position,
@@ -16,7 +16,7 @@ pub(super) struct FieldReader<'t> {
 }
 
 impl<'t> FieldReader<'t> {
-    /// The fields of `node`, which is `what`; a fault when it is no mapping.
+    /// Begins to read `node`, which messages call `what`; a fault when it is not a mapping.
     pub(super) fn of(
         node: &'t FileNode,
         what: &'static str,
@@ -37,7 +37,8 @@ impl<'t> FieldReader<'t> {
         }
     }
 
-    /// The field with one of these names, which mean the same; the first is how it is called here.
+    /// Takes the field with one of these names, which mean the same; the first is the name that
+    /// Belljar uses.
     pub(super) fn take(
         &mut self,
         names: &[&'static str],
@@ -61,28 +62,28 @@ impl<'t> FieldReader<'t> {
         found.map(|entry| &entry.value).filter(|node| node.tree != FileTree::Null)
     }
 
-    /// Whether a field is there.
+    /// Whether the mapping has a field with a value.
     pub(super) fn has(&self, name: &str) -> bool {
         self.left.iter().any(|entry| entry.key == name && entry.value.tree != FileTree::Null)
     }
 
-    /// What a field says that is there and not taken yet.
+    /// The value of a field that has not been read yet.
     pub(super) fn value(&self, name: &str) -> Option<&'t FileTree> {
         self.left.iter().find(|entry| entry.key == name).map(|entry| &entry.value.tree)
     }
 
-    /// Fields that may be there and mean nothing here.
+    /// Accepts fields that have no meaning here.
     pub(super) fn ignore(&mut self, names: &[&'static str]) {
         self.asked.extend(names);
         self.left.retain(|entry| !names.contains(&entry.key.as_str()));
     }
 
-    /// Fields that might have been meant.
+    /// Adds names that an unknown field may be mistaken for.
     pub(super) fn hint(&mut self, names: &[&'static str]) {
         self.asked.extend(names);
     }
 
-    /// As `ignore`, but says so.
+    /// Accepts fields that have no meaning here, with a warning.
     pub(super) fn tolerate(
         &mut self,
         names: &[&'static str],
@@ -91,11 +92,11 @@ impl<'t> FieldReader<'t> {
     ) {
         self.asked.extend(names);
         for entry in self.left.extract_if(.., |entry| names.contains(&entry.key.as_str())) {
-            notes.warn(entry.at, format!("`{}` is not used", entry.key), why);
+            notes.warn(entry.at, format!("`{}` has no effect", entry.key), why);
         }
     }
 
-    /// Refuses fields, and says why.
+    /// Refuses fields that have no meaning here, with the reason.
     pub(super) fn refuse(
         &mut self,
         names: &[&'static str],
@@ -108,21 +109,21 @@ impl<'t> FieldReader<'t> {
         }
     }
 
-    /// Ends the reading: what is left is not known.
+    /// Ends reading: every field that was not read is a fault.
     pub(super) fn done(self, notes: &mut Diagnostics<'_>) {
         for entry in &self.left {
             if notes.full() {
                 return;
             }
             let near = near(&entry.key, self.asked.iter().copied());
-            let help = if near.is_empty() { self.elsewhere(&entry.key) } else { near };
+            let help = if near.is_empty() { self.usual_name(&entry.key) } else { near };
             let message = format!("`{}` is not supported in {}", shortened(&entry.key), self.what);
             notes.fault(entry.at, message, help);
         }
     }
 
-    /// What a field is called here that is often called otherwise.
-    fn elsewhere(&self, key: &str) -> String {
+    /// Belljar's name for a field that is often called something else.
+    fn usual_name(&self, key: &str) -> String {
         let here = match key.to_ascii_lowercase().replace('_', "").as_str() {
             "retries" | "maxretries" | "retrycount" => "`retry: {attempts: 3}`",
             "needs" | "requires" | "after" | "upstream" => "`depends_on`",
@@ -133,7 +134,7 @@ impl<'t> FieldReader<'t> {
         if self.what == "a task" { format!("write {here}") } else { String::new() }
     }
 
-    /// A text.
+    /// Takes a field that holds text.
     pub(super) fn text(
         &mut self,
         names: &[&'static str],
@@ -142,7 +143,7 @@ impl<'t> FieldReader<'t> {
         self.take(names, notes).and_then(|node| text(node, notes))
     }
 
-    /// True or false.
+    /// Takes a field that is true or false.
     pub(super) fn flag(
         &mut self,
         names: &[&'static str],
@@ -161,7 +162,7 @@ impl<'t> FieldReader<'t> {
         })
     }
 
-    /// A whole number within bounds.
+    /// Takes a field that holds a whole number within bounds.
     pub(super) fn number(
         &mut self,
         names: &[&'static str],
@@ -172,7 +173,7 @@ impl<'t> FieldReader<'t> {
         number(node, bounds, notes)
     }
 
-    /// A list of texts; one alone is a list of one.
+    /// Takes a list of texts; a single text is a list of one.
     pub(super) fn texts(
         &mut self,
         names: &[&'static str],
@@ -193,7 +194,7 @@ impl<'t> FieldReader<'t> {
         }
     }
 
-    /// A list.
+    /// Takes a field that holds a list.
     pub(super) fn list(
         &mut self,
         names: &[&'static str],
@@ -213,7 +214,7 @@ impl<'t> FieldReader<'t> {
         }
     }
 
-    /// A mapping of anything, as JSON.
+    /// Takes a field that holds a mapping, as JSON.
     pub(super) fn object(
         &mut self,
         names: &[&'static str],
@@ -234,14 +235,14 @@ impl<'t> FieldReader<'t> {
     }
 }
 
-/// The text of a node.
+/// The text of a node; a fault when it is something else.
 pub(super) fn text(node: &FileNode, notes: &mut Diagnostics<'_>) -> Option<String> {
     match &node.tree {
         FileTree::Text(text) => Some(text.clone()),
         FileTree::Bool(_) | FileTree::Number(_) => {
             notes.fault(
                 node.at,
-                format!("expected text, this is {}", node.kind()),
+                format!("expected text, found {}", node.kind()),
                 "put it in quotes",
             );
             None
@@ -253,7 +254,7 @@ pub(super) fn text(node: &FileNode, notes: &mut Diagnostics<'_>) -> Option<Strin
     }
 }
 
-/// A time with its unit, as `500ms`, `1.5s`, `5m` or `2h`, in milliseconds.
+/// A duration with its unit, as in `500ms`, `1.5s`, `5m` or `2h`, in milliseconds.
 pub(super) fn milliseconds(text: &str) -> Option<u64> {
     let text = text.trim();
     let at = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
@@ -273,7 +274,7 @@ pub(super) fn milliseconds(text: &str) -> Option<u64> {
     whole
 }
 
-/// A whole number within bounds.
+/// A whole number within bounds; a fault when it is something else.
 pub(super) fn number(
     node: &FileNode,
     bounds: std::ops::RangeInclusive<u64>,
@@ -291,7 +292,7 @@ pub(super) fn number(
     if fits.is_none() {
         let (low, high) = (bounds.start(), bounds.end());
         let wanted = if *high == u64::MAX {
-            format!("a whole number from {low} on")
+            format!("a whole number of at least {low}")
         } else {
             format!("a whole number from {low} to {high}")
         };
@@ -300,7 +301,7 @@ pub(super) fn number(
     fits
 }
 
-/// Says what was expected instead.
+/// Notes a fault that says what was expected and what is there.
 pub(super) fn expected(node: &FileNode, wanted: &str, notes: &mut Diagnostics<'_>) {
     let got = match &node.tree {
         FileTree::Number(number) => number.to_string(),
@@ -311,5 +312,5 @@ pub(super) fn expected(node: &FileNode, wanted: &str, notes: &mut Diagnostics<'_
         | FileTree::List(_)
         | FileTree::Map(_) => node.kind().to_owned(),
     };
-    notes.fault(node.at, format!("expected {wanted}, this is {got}"), "");
+    notes.fault(node.at, format!("expected {wanted}, found {got}"), "");
 }

@@ -1,16 +1,16 @@
-//! Workflow files: YAML agents and DAGs in YAML or JSON, all read into one [`Dag`].
+//! Workflow files: YAML agents, and DAGs in YAML or JSON, all read into one [`Dag`].
 //!
-//! Reading decides nothing that needs a catalogue of tools and runs nothing. Whatever is wrong is
-//! told with its line, several faults at once; whatever was understood otherwise than its author
-//! may have meant is a [`Warning`]. Work and memory are bounded by the length of the text.
+//! Reading needs no catalogue of tools and runs nothing. It reports many faults at once, each with
+//! its line; where a file is read differently than its author may have meant, it gives a
+//! [`Warning`]. Work and memory are limited by the length of the text.
 //!
-//! Two shapes are known. A file with `nodes` is an agent ([`Format::Agent`]): its nodes run in the
+//! There are two formats. A file with `nodes` is an agent ([`Format::Agent`]): its nodes run in the
 //! order written unless `goto` or `edges` say otherwise. A file with `tasks` is a DAG
-//! ([`Format::Dag`]): its tasks run as soon as what they depend on has ended.
+//! ([`Format::Dag`]): a task runs as soon as its dependencies have ended.
 //!
-//! Code runs only when the caller says so with [`CodeExecution`], and bash only when that says so too.
-//! That is the operator's word: a file that says `enable_code_execution: true` or `enable_shell: true`
-//! about itself is told that this does not help.
+//! A file may hold code only when the caller allows it with [`CodeExecution`], and bash only when
+//! that allows it too. This is the operator's choice: a file that says `enable_code_execution:
+//! true` or `enable_shell: true` about itself gets a warning that this has no effect.
 
 mod agent;
 mod code;
@@ -31,27 +31,27 @@ use belljar_workflow::{Dag, Task};
 use fault::Diagnostics;
 use tree::{FileNode, FileTree, Position};
 
-/// What the operator allows a file to do.
+/// What the operator allows a file to hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FormatOptions {
-    /// Whether a file may hold code.
+    /// Whether a file may hold code, and which.
     pub code: CodeExecution,
 }
 
 /// Whether a file may hold code: the operator's `enable_code_execution` and `enable_shell`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CodeExecution {
-    /// Code is a fault.
+    /// Code in a file is a fault.
     #[default]
     Off,
     /// Python, TypeScript and JavaScript become code tasks, each in a cell of its own.
     On,
-    /// Bash as well.
+    /// Bash is allowed as well.
     WithShell,
 }
 
 impl CodeExecution {
-    /// What the two switches of the operator come to: without code there is no shell.
+    /// Combines the operator's two switches: without code there is no shell.
     pub fn of(is_enabled: bool, has_shell: bool) -> Self {
         match (is_enabled, has_shell) {
             (false, _) => Self::Off,
@@ -61,31 +61,32 @@ impl CodeExecution {
     }
 }
 
-/// Which shape a file had.
+/// The format of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Format {
-    /// Nodes that run one after another.
+    /// Nodes that run one after another, or along their routes.
     Agent,
-    /// Tasks that depend on each other.
+    /// Tasks that run when their dependencies have ended.
     Dag,
 }
 
-/// What a file says.
+/// A workflow file that was read without faults.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ParsedWorkflow {
-    /// The workflow.
+    /// The workflow in the file.
     pub dag: Dag,
-    /// Which shape it had.
+    /// The format of the file.
     pub format: Format,
-    /// What was tolerated.
+    /// Where the author may have meant something else, in the order of the file.
     pub warnings: Vec<Warning>,
 }
 
-/// Reads a workflow file. `name` is only for the messages.
+/// Reads a workflow file. `name` is only used in messages.
 ///
 /// # Errors
-/// Everything found wrong, in the order of the file.
+///
+/// All faults, in the order of the file.
 pub fn read(
     name: &str,
     text: &str,
@@ -101,11 +102,12 @@ pub fn read(
     }
 }
 
-/// Reads tasks that are to be added to a workflow: a list of them, or a mapping with `tasks`. They may
-/// depend on tasks that are there already, which is looked at when they are added.
+/// Reads tasks to add to a workflow: a list of them, or a mapping with `tasks`. They may depend on
+/// existing tasks; that is checked when they are added.
 ///
 /// # Errors
-/// Everything found wrong, in the order of the text.
+///
+/// All faults, in the order of the text.
 pub fn read_tasks(
     name: &str,
     text: &str,
@@ -114,7 +116,11 @@ pub fn read_tasks(
     let mut notes = Diagnostics::new(name);
     let read = tree::parse(text, &mut notes).and_then(|root| {
         if root.get("nodes").is_some() && root.get("tasks").is_none() {
-            notes.fault(root.at, "these are nodes of an agent, not tasks", "write a list of tasks");
+            notes.fault(
+                root.at,
+                "expected tasks, found the nodes of an agent",
+                "write a list of tasks",
+            );
             return None;
         }
         tasks::read_more(&root, options, &mut notes)
@@ -147,7 +153,7 @@ fn dispatch(
     let at = if matches!(root.tree, FileTree::Map(_)) { root.at } else { Position::TOP };
     notes.fault(
         at,
-        "not a workflow: there is neither `nodes` nor `tasks`",
+        "not a workflow: the file has neither `nodes` nor `tasks`",
         "write `nodes:` for an agent or `tasks:` for a DAG",
     );
     None

@@ -1,4 +1,5 @@
-//! What a plain word of YAML is: the core schema of YAML 1.2, so `no` and `on` are words.
+//! The meaning of plain words of YAML: the core schema of YAML 1.2, in which `no` and `on` are
+//! text.
 
 use std::borrow::Cow;
 
@@ -6,7 +7,7 @@ use serde_json::Number;
 
 use super::tree::FileTree;
 
-/// A plain scalar as what it means.
+/// The value of a plain scalar.
 pub(super) fn resolve(text: &str) -> FileTree {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => FileTree::Null,
@@ -39,8 +40,8 @@ fn number(word: &str) -> Option<Number> {
     whole.ok().or_else(|| word.parse::<f64>().ok().and_then(Number::from_f64))
 }
 
-/// JSON writes a letter beyond the first plane as two escapes, which YAML does not know: they
-/// become one. Only where the text is JSON.
+/// Joins surrogate pairs: JSON writes a character beyond the first plane as two escapes, which YAML
+/// does not know. Only where the text is JSON.
 pub(super) fn join_surrogates(text: &str) -> Cow<'_, str> {
     if !text.trim_start().starts_with(['{', '[']) || !text.contains("\\u") {
         return Cow::Borrowed(text);
@@ -68,7 +69,7 @@ pub(super) fn join_surrogates(text: &str) -> Cow<'_, str> {
     Cow::Owned(joined)
 }
 
-/// The letter that `\uD83D\uDE00` is, when the text begins so.
+/// The character of `\uD83D\uDE00`, when the text begins with such a pair.
 fn high_then_low(escape: &str) -> Option<char> {
     let unit = |at: usize| -> Option<u16> {
         let digits = escape.get(at..at + 6)?.strip_prefix("\\u")?;

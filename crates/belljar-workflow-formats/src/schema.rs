@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-/// The JSON Schema (2020-12) of every file [`read`](super::read) takes. It knows the names and
-/// kinds of fields; what depends on other parts of a file only reading finds.
+/// The JSON Schema (2020-12) of every file that [`read`](super::read) takes. It has the names and
+/// kinds of fields; rules between parts of a file are checked by reading only.
 pub fn schema() -> Value {
     serde_json::from_str(include_str!("schema.json")).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! DAGs: `tasks` that depend on each other, as Belljar writes them and as others do.
+//! DAG files: `tasks` with dependencies, as Belljar writes them and as other tools do.
 
 mod kinds;
 mod order;
@@ -20,17 +20,17 @@ use belljar_workflow::{
     Retry, Task,
 };
 
-/// How many tasks a file may have, nested ones counted where they stand.
+/// The most tasks in a file, nested ones included.
 pub(super) const MAX_TASKS: usize = 10_000;
 
-/// What the id of a task is called.
+/// The spellings of a task's id.
 const IDS: [&str; 3] = ["id", "taskId", "task_id"];
 
-/// Fields that say nothing to the machine.
+/// Fields that have no meaning for the machine.
 const HARMLESS: [&str; 9] =
     ["name", "title", "description", "metadata", "version", "label", "tags", "comment", "$schema"];
 
-/// Reads a DAG from a mapping with `tasks`, or from a bare list of them.
+/// Reads a DAG from a mapping with `tasks`, or from a bare list of tasks.
 pub(super) fn read(
     root: &FileNode,
     options: &FormatOptions,
@@ -39,7 +39,7 @@ pub(super) fn read(
     TaskReader::new(options, notes, Neighbours::None).any(root)
 }
 
-/// Reads tasks that are to be added to a workflow: what they depend on may be there already.
+/// Reads tasks to add to a workflow: they may depend on existing tasks.
 pub(super) fn read_more(
     root: &FileNode,
     options: &FormatOptions,
@@ -48,21 +48,21 @@ pub(super) fn read_more(
     TaskReader::new(options, notes, Neighbours::Unknown).any(root)
 }
 
-/// Whether tasks may depend on others than those that are read with them.
+/// Whether tasks may depend on tasks that are not in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Neighbours {
     None,
     Unknown,
 }
 
-/// Reads tasks and notes what is wrong with them.
+/// Reads tasks and notes their faults.
 struct TaskReader<'r, 'f> {
     options: &'r FormatOptions,
     notes: &'r mut Diagnostics<'f>,
     tasks: usize,
-    /// The tasks that can be referred to.
+    /// The tasks that templates can refer to.
     names: NameMap,
-    /// Of the tasks that are read next; those inside of them have none.
+    /// Applies to the list that is read next; lists inside its tasks have no unknown neighbours.
     neighbours: Neighbours,
 }
 
@@ -108,13 +108,13 @@ impl TaskReader<'_, '_> {
         let arrows = arrows.iter().filter_map(|node| order::arrow(node, self.notes)).collect();
         let tasks = self.beside(items, arrows);
         self.names = outer;
-        self.settle(&settings.decisions, &tasks, node.at);
+        self.check_decisions(&settings.decisions, &tasks, node.at);
         fields.ignore(&["metadata", "version", "$schema", "created_at", "createdAt"]);
         fields.done(self.notes);
         Some(Dag { name, description, inputs, reducers, state, settings, tasks, output })
     }
 
-    /// Tasks beside each other: their ids are unique, what they depend on is among them.
+    /// Reads a list of tasks with unique ids and dependencies among them.
     fn tasks(&mut self, items: &[FileNode]) -> Vec<Task> {
         self.beside(items, Vec::new())
     }
@@ -147,21 +147,21 @@ impl TaskReader<'_, '_> {
         tasks
     }
 
-    /// One task; `unnamed` is its id when it has none.
+    /// Reads one task; `unnamed` is its id when it has none.
     fn task(&mut self, node: &FileNode, unnamed: Option<&str>) -> Option<Task> {
         let mut fields = FieldReader::of(node, "a task", self.notes)?;
         let id = match (fields.text(&IDS, self.notes), unnamed) {
             (Some(id), _) => id,
             (None, Some(id)) => id.to_owned(),
             (None, None) => {
-                self.notes.fault(node.at, "a task without `id`", "name it");
-                // What else is wrong with it is told as well.
+                self.notes.fault(node.at, "a task has no `id`", "add one");
+                // Its other faults are reported as well.
                 self.named(String::new(), node, fields);
                 return None;
             }
         };
         if let Err(why) = fit_for_id(&id) {
-            self.notes.fault(node.at, format!("`{}` is no id: {why}", shortened(&id)), "");
+            self.notes.fault(node.at, format!("`{}` is not a valid id: {why}", shortened(&id)), "");
         }
         let (options, count, names) = (self.options, self.tasks, self.names.clone());
         let (task, count) = self.notes.about(&id, |notes| {
@@ -196,13 +196,13 @@ impl TaskReader<'_, '_> {
         fields.ignore(&HARMLESS);
         fields.tolerate(
             &["side_effects", "sideEffects", "risk", "layer", "status"],
-            "what a task may do is decided by policy",
+            "policy decides what a task may do",
             self.notes,
         );
         fields.done(self.notes);
         Some(Task {
             id,
-            // When it could not be read a fault says so; what waits for it is no second one.
+            // Its own fault is reported already; tasks that depend on it are not at fault.
             action: action.unwrap_or(Action::Pass { value: Value::Null }),
             depends_on: depends_on.into_iter().map(|(name, _)| name).collect(),
             when,
@@ -218,17 +218,18 @@ impl TaskReader<'_, '_> {
         })
     }
 
-    /// Templates of a value, with references as others write them.
+    /// Translates the templates and references of a value.
     fn values(&mut self, value: Value, at: Position) -> Value {
         let value = self.names.value(value);
         if let Some(text) = NameMap::left_as_text(&value) {
-            let message = format!("`{}` is passed as text: it names no task", shortened(&text));
+            let message =
+                format!("`{}` is passed as plain text: no task has that name", shortened(&text));
             self.notes.warn(at, message, "write `{{ results.task }}` for the result of a task");
         }
         value
     }
 
-    /// The same of every value of a mapping.
+    /// Translates the templates and references of a mapping.
     fn map(&mut self, map: Map<String, Value>, at: Position) -> Map<String, Value> {
         map.into_iter().map(|(key, value)| (key, self.values(value, at))).collect()
     }
@@ -312,18 +313,22 @@ impl TaskReader<'_, '_> {
         })
     }
 
-    /// The tasks named by decisions exist.
-    fn settle(&mut self, decide: &DecisionPoints, tasks: &[Task], at: Position) {
+    /// Checks that the tasks named by decisions exist.
+    fn check_decisions(&mut self, decide: &DecisionPoints, tasks: &[Task], at: Position) {
         for name in decide.before.iter().chain(&decide.after) {
             if !tasks.iter().any(|task| task.id == *name) {
                 let help = near(name, tasks.iter().map(|task| task.id.as_str()));
-                self.notes.fault(at, format!("`decisions` names `{name}`, which is no task"), help);
+                self.notes.fault(
+                    at,
+                    format!("`decisions` names `{name}`, which is not a task"),
+                    help,
+                );
             }
         }
     }
 }
 
-/// The ids that tasks have, as far as they can be read.
+/// The ids of tasks, as far as they can be read.
 fn ids(items: &[FileNode]) -> Vec<String> {
     let id = |item: &FileNode| match &IDS.iter().find_map(|key| item.get(key))?.tree {
         FileTree::Text(id) => Some(id.clone()),
@@ -336,7 +341,7 @@ fn ids(items: &[FileNode]) -> Vec<String> {
     items.iter().filter_map(id).collect()
 }
 
-/// Why a text cannot be an id, when it cannot: ids are parts of the paths of instances.
+/// Why a text cannot be an id: ids are parts of the paths of instances.
 pub(super) fn fit_for_id(id: &str) -> Result<(), &'static str> {
     if id.is_empty() {
         return Err("it is empty");
@@ -346,12 +351,12 @@ pub(super) fn fit_for_id(id: &str) -> Result<(), &'static str> {
     }
     let taken = |letter: char| letter.is_control() || "/[]#~{}\"'\\".contains(letter);
     if id.contains(taken) || id.trim() != id {
-        return Err("it has one of / [ ] # ~ { } \" ' \\ or space around it");
+        return Err("it contains one of / [ ] # ~ { } \" ' \\ or begins or ends with a space");
     }
     Ok(())
 }
 
-/// A condition: an expression, or plainly true or false.
+/// Reads a condition: an expression, true or false.
 pub(super) fn condition(node: &FileNode, notes: &mut Diagnostics<'_>) -> Option<String> {
     match &node.tree {
         FileTree::Bool(value) => Some(value.to_string()),
@@ -369,11 +374,11 @@ pub(super) fn condition(node: &FileNode, notes: &mut Diagnostics<'_>) -> Option<
     }
 }
 
-/// Time: a number of milliseconds, or `500ms`, `30s`, `5m`, `2h`.
+/// Reads a duration: a number of milliseconds, or `500ms`, `30s`, `5m`, `2h`.
 fn duration(node: &FileNode, notes: &mut Diagnostics<'_>) -> Option<u64> {
     match &node.tree {
         FileTree::Number(_) => {
-            notes.warn(node.at, "a time without unit is read as milliseconds", "write `30s`");
+            notes.warn(node.at, "a time without a unit is read as milliseconds", "write `30s`");
             number(node, 1..=u64::MAX, notes)
         }
         FileTree::Text(text) if let Some(time) = milliseconds(text) => Some(time),
@@ -388,7 +393,7 @@ fn duration(node: &FileNode, notes: &mut Diagnostics<'_>) -> Option<u64> {
     }
 }
 
-/// `retry`: how often and how long between; a number alone is how often.
+/// Reads `retry`: attempts and delays; a number alone is the number of attempts.
 pub(super) fn retry(node: &FileNode, notes: &mut Diagnostics<'_>) -> Option<Retry> {
     let attempts = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
     if matches!(node.tree, FileTree::Number(_)) {
@@ -453,7 +458,7 @@ fn asked(node: &FileNode, notes: &mut Diagnostics<'_>) -> Option<Decider> {
     }
 }
 
-/// `reducers`: a name and how its values are joined.
+/// Reads `reducers`: for each part of the state, how values are combined.
 pub(super) fn reducers_of(
     node: &FileNode,
     notes: &mut Diagnostics<'_>,
@@ -468,7 +473,7 @@ pub(super) fn reducers_of(
     entries.iter().filter_map(|entry| known(entry, notes)).collect()
 }
 
-/// How values are joined.
+/// Reads one reducer by its name.
 pub(super) fn reducer(node: &FileNode, notes: &mut Diagnostics<'_>) -> Option<Reducer> {
     match text(node, notes)?.as_str() {
         "last" | "replace" | "overwrite" => Some(Reducer::Last),
@@ -478,7 +483,7 @@ pub(super) fn reducer(node: &FileNode, notes: &mut Diagnostics<'_>) -> Option<Re
         "union" | "set_union" => Some(Reducer::Union),
         other => {
             let help = near(other, ["last", "append", "merge", "sum", "union"]);
-            notes.fault(node.at, format!("no reducer is called `{}`", shortened(other)), help);
+            notes.fault(node.at, format!("unknown reducer `{}`", shortened(other)), help);
             None
         }
     }

@@ -4,8 +4,8 @@ mod agents;
 mod dags;
 mod examples;
 mod faults;
-mod flow;
 mod hostile;
+mod routes;
 mod run;
 mod schema;
 

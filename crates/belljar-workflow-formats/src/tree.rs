@@ -1,7 +1,6 @@
-//! A file as a tree whose every part knows its place. One parser reads YAML and JSON.
+//! A file as a tree whose nodes know their positions. One parser reads YAML and JSON.
 //!
-//! What a file may ask of the reader is bounded: its length, its depth, and how much it becomes
-//! once aliases are followed.
+//! The length of a file, its depth, and its size after following aliases are limited.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,16 +10,16 @@ use serde_json::{Map, Number, Value};
 use super::fault::{Diagnostics, shortened};
 use super::scalar;
 
-/// How long a file may be.
+/// The longest file, in bytes.
 pub(super) const MAX_TEXT: usize = 1 << 20;
-/// How deep it may be nested.
+/// How deeply a file may be nested.
 const MAX_DEPTH: usize = 64;
-/// How many parts it may have, aliases followed.
+/// The most nodes of a file, aliases followed.
 const MAX_PARTS: usize = 100_000;
-/// How much text those may have, aliases followed.
+/// The most bytes of text in them, aliases followed.
 const MAX_BYTES: usize = 4 << 20;
 
-/// A place in a file, from 1.
+/// A line and column of a file, from 1.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Position {
     pub(super) line: u32,
@@ -28,7 +27,7 @@ pub(super) struct Position {
 }
 
 impl Position {
-    /// The first letter.
+    /// The beginning of a file.
     pub(super) const TOP: Self = Self { line: 1, column: 1 };
 
     fn of(span: Span) -> Self {
@@ -37,14 +36,14 @@ impl Position {
     }
 }
 
-/// A part of a file.
+/// A node of a file and its position.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct FileNode {
     pub(super) at: Position,
     pub(super) tree: FileTree,
 }
 
-/// What a part is.
+/// The content of a node.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum FileTree {
     Null,
@@ -55,22 +54,22 @@ pub(super) enum FileTree {
     Map(Vec<TreeEntry>),
 }
 
-/// A key and its value.
+/// A key of a mapping, its position and its value.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct TreeEntry {
     pub(super) key: String,
     pub(super) at: Position,
     pub(super) value: FileNode,
-    /// Came by `<<` into a mapping that has not ended.
+    /// The entry came by `<<` into a mapping that has not ended.
     merged: bool,
 }
 
 impl FileNode {
-    /// What it is, for a message.
+    /// The kind of the node, for messages.
     pub(super) fn kind(&self) -> &'static str {
         match &self.tree {
             FileTree::Null => "nothing",
-            FileTree::Bool(_) => "true or false",
+            FileTree::Bool(_) => "a boolean",
             FileTree::Number(_) => "a number",
             FileTree::Text(_) => "text",
             FileTree::List(_) => "a list",
@@ -90,7 +89,7 @@ impl FileNode {
         }
     }
 
-    /// The same as JSON, without places.
+    /// The node as JSON, without positions.
     pub(super) fn json(&self) -> Value {
         match &self.tree {
             FileTree::Null => Value::Null,
@@ -127,7 +126,7 @@ impl FileNode {
     }
 }
 
-/// How much a tree holds.
+/// The size of a tree, for the limits.
 #[derive(Debug, Clone, Copy, Default)]
 struct Size {
     parts: usize,
@@ -140,13 +139,13 @@ impl Size {
     }
 }
 
-/// Reads a text as one tree; what is wrong goes to `notes`.
+/// Parses a text into one tree; faults go to `notes`.
 pub(super) fn parse(text: &str, notes: &mut Diagnostics<'_>) -> Option<FileNode> {
     if text.len() > MAX_TEXT {
         notes.fault(
             Position::TOP,
-            format!("the file has {} bytes, more than {MAX_TEXT}", text.len()),
-            "split it, or keep data out of it",
+            format!("the file has {} bytes, at most {MAX_TEXT} are allowed", text.len()),
+            "split it, or move data out of it",
         );
         return None;
     }
@@ -163,7 +162,7 @@ pub(super) fn parse(text: &str, notes: &mut Diagnostics<'_>) -> Option<FileNode>
             }
             Err(error) => {
                 let at = Position::of(Span::empty(*error.marker()));
-                notes.fault(at, format!("neither YAML nor JSON: {}", error.info()), "");
+                notes.fault(at, format!("not valid YAML or JSON: {}", error.info()), "");
                 return None;
             }
         }
@@ -174,10 +173,10 @@ pub(super) fn parse(text: &str, notes: &mut Diagnostics<'_>) -> Option<FileNode>
     growing.root
 }
 
-/// A complaint and what to do about it.
+/// A fault and what to do about it.
 type ParseFault = (String, &'static str);
 
-/// A tree while it is read.
+/// Builds a tree from the parser's events.
 #[derive(Debug, Default)]
 struct TreeBuilder {
     open: Vec<OpenContainer>,
@@ -243,7 +242,7 @@ impl TreeBuilder {
                     anchor,
                     kind: ContainerItems::Map { entries, merged, .. },
                 }) => {
-                    let entries = if merged { settled(entries) } else { entries };
+                    let entries = if merged { merged_entries(entries) } else { entries };
                     self.ended(FileNode { at, tree: FileTree::Map(entries) }, anchor)
                 }
                 None => Ok(()),
@@ -257,23 +256,23 @@ impl TreeBuilder {
             return Err(second());
         }
         if self.open.len() >= MAX_DEPTH {
-            return Err((format!("nested more than {MAX_DEPTH} deep"), "flatten it"));
+            return Err((format!("nested more than {MAX_DEPTH} levels deep"), "flatten it"));
         }
         self.open.push(open);
         Ok(())
     }
 
-    /// Follows an alias: what it stands for is counted as if it had been written out.
+    /// Follows an alias; its target counts as if it had been written out.
     fn alias(&mut self, anchor: usize, at: Position) -> Result<(), ParseFault> {
         let Some((node, size)) = self.anchors.get(&anchor) else {
-            return Err(("an alias inside of what it stands for".into(), "write it out"));
+            return Err(("the alias refers to itself".into(), "write the value out"));
         };
         let grown = self.size.and(*size);
         if grown.parts > MAX_PARTS || grown.bytes > MAX_BYTES {
             return Err(("aliases make the file too large".into(), "use fewer of them"));
         }
         if self.open.len() + node.depth() > MAX_DEPTH {
-            return Err((format!("nested more than {MAX_DEPTH} deep"), "flatten it"));
+            return Err((format!("nested more than {MAX_DEPTH} levels deep"), "flatten it"));
         }
         let node = FileNode { at, tree: node.tree.clone() };
         self.size = grown;
@@ -286,7 +285,7 @@ impl TreeBuilder {
             self.size.bytes += text.len();
         }
         if self.size.parts > MAX_PARTS || self.size.bytes > MAX_BYTES {
-            return Err((format!("more than {MAX_PARTS} parts"), "split the file"));
+            return Err((format!("more than {MAX_PARTS} values"), "split the file"));
         }
         if anchor > 0 {
             let size = node.size();
@@ -312,8 +311,8 @@ impl TreeBuilder {
                     let name = key_of(&node)?;
                     if !seen.insert(name.clone()) {
                         return Err((
-                            format!("`{}` is written twice", shortened(&name)),
-                            "keep one",
+                            format!("the key `{}` is written twice", shortened(&name)),
+                            "keep one of them",
                         ));
                     }
                     *key = Some((name, node.at));
@@ -333,11 +332,11 @@ impl TreeBuilder {
 }
 
 fn second() -> ParseFault {
-    ("a second document in one file".into(), "put each workflow in its own file")
+    ("the file holds a second document".into(), "put each workflow in its own file")
 }
 
-/// A mapping into which others were merged: what was written in it wins, then the first merged.
-fn settled(entries: Vec<TreeEntry>) -> Vec<TreeEntry> {
+/// The entries of a mapping with merges: its own entries win, then those of the first merge.
+fn merged_entries(entries: Vec<TreeEntry>) -> Vec<TreeEntry> {
     let (mut kept, merged): (Vec<_>, Vec<_>) = entries.into_iter().partition(|entry| !entry.merged);
     let mut known: BTreeSet<String> = kept.iter().map(|entry| entry.key.clone()).collect();
     let fresh = merged.into_iter().filter(|entry| known.insert(entry.key.clone()));
@@ -345,9 +344,9 @@ fn settled(entries: Vec<TreeEntry>) -> Vec<TreeEntry> {
     kept
 }
 
-/// Puts the entries of a mapping, or of several, where `<<` stands.
+/// Adds the entries of the mapping, or list of mappings, that `<<` names.
 fn merge(node: FileNode, entries: &mut Vec<TreeEntry>) -> Result<(), ParseFault> {
-    let wrong = || ("`<<` takes a mapping or a list of them".to_owned(), "write `<<: *anchor`");
+    let wrong = || ("`<<` takes a mapping or a list of mappings".to_owned(), "write `<<: *anchor`");
     match node.tree {
         FileTree::Map(more) => {
             entries.extend(more.into_iter().map(|entry| TreeEntry { merged: true, ..entry }));
@@ -372,14 +371,14 @@ fn key_of(node: &FileNode) -> Result<String, ParseFault> {
         FileTree::Text(text) => Ok(text.clone()),
         FileTree::Bool(value) => Ok(value.to_string()),
         FileTree::Number(number) => Ok(number.to_string()),
-        FileTree::Null => Err(("a key that is nothing".into(), "name it")),
+        FileTree::Null => Err(("a key is empty".into(), "give it a name")),
         FileTree::List(_) | FileTree::Map(_) => {
-            Err(("a key that is itself a list or mapping".into(), "use a word as key"))
+            Err(("a key is a list or mapping".into(), "use text as the key"))
         }
     }
 }
 
-/// The name of a tag of YAML itself; others are refused.
+/// The name of a core tag of YAML; other tags are refused.
 fn core_tag(tag: Option<&saphyr_parser::Tag>) -> Result<Option<&str>, ParseFault> {
     match tag {
         None => Ok(None),

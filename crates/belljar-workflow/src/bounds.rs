@@ -1,29 +1,29 @@
-//! What one workflow, one input and one value may amount to at most.
+//! The limits of one workflow, one input and one value.
 //!
-//! Whatever is beyond is refused, or fails with a code of its own, before it is journalled: what was
-//! journalled can always be read back, and no input takes all memory or all time of its host.
+//! Anything beyond them is refused, or fails with a code of its own, before it is journalled. So a
+//! journal can always be read back, and no input uses up the memory or time of its host.
 
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::effect::{InputKind, MachineInput, TaskEnding, TaskFailure, TaskOutcome};
 
-/// How deep a value may be. What is read back is bounded at 128, and is wrapped when it is written.
+/// How deeply a value may be nested. Reading is limited to 128, and a written value is wrapped.
 pub(crate) const DEEPEST: usize = 64;
-/// Bytes of one value: a result, what a template gives, a command. About those of its JSON.
+/// Bytes of one value: a result, the output of a template, a command. About the size of its JSON.
 pub(crate) const VALUE_BYTES: usize = 16 * 1024 * 1024;
-/// Values within one value that a template gives.
+/// Values within one value that a template returns.
 pub(crate) const ITEMS: usize = 1_000_000;
 /// Bytes of all values of one workflow, and of one workflow as written.
 pub(crate) const STATE_BYTES: usize = 64 * 1024 * 1024;
-/// After how many new bytes they are counted again.
+/// After how many new bytes the values are counted again.
 pub(crate) const GROWTH_BYTES: usize = 4 * 1024 * 1024;
-/// Task instances of one workflow at a time, and definitions of tasks in all.
+/// Task instances of one workflow at a time, and task definitions in all.
 pub(crate) const INSTANCES: usize = 200_000;
 /// Tasks that may begin because of one input.
 pub(crate) const STEPS: usize = 200_000;
 
-/// Whether a value is too deep.
+/// Whether a value is nested too deeply.
 pub(crate) fn is_deep(value: &Value) -> bool {
     fn within(value: &Value, left: usize) -> bool {
         match value {
@@ -35,7 +35,7 @@ pub(crate) fn is_deep(value: &Value) -> bool {
     !within(value, DEEPEST)
 }
 
-/// About how many bytes a value has as JSON.
+/// The size of a value as JSON, estimated.
 pub(crate) fn bytes_of(value: &Value) -> usize {
     let mut bytes = 0_usize;
     let mut todo = vec![value];
@@ -59,7 +59,7 @@ pub(crate) fn bytes_of(value: &Value) -> usize {
 /// Why a value cannot be a result.
 pub(crate) fn unfit(value: &Value) -> Option<TaskFailure> {
     if is_deep(value) {
-        let message = format!("the result is nested more than {DEEPEST} deep");
+        let message = format!("the result is nested more than {DEEPEST} levels deep");
         return Some(TaskFailure { lasting: true, ..TaskFailure::new("result.too_deep", message) });
     }
     if bytes_of(value) > VALUE_BYTES {
@@ -72,14 +72,14 @@ pub(crate) fn unfit(value: &Value) -> Option<TaskFailure> {
     None
 }
 
-/// Why something cannot be kept: it is too deep, or has more than so many bytes.
+/// Why a value cannot be stored: nested too deeply, or more than `most` bytes.
 pub(crate) fn unwritable(value: &impl Serialize, most: usize) -> Option<String> {
     let text = match serde_json::to_vec(value) {
         Ok(text) => text,
-        Err(error) => return Some(format!("it cannot be written: {error}")),
+        Err(error) => return Some(format!("cannot be written as JSON: {error}")),
     };
     if text.len() > most {
-        return Some(format!("it has {} bytes; {most} are allowed", text.len()));
+        return Some(format!("{} bytes are too many; at most {most} are allowed", text.len()));
     }
     let (mut depth, mut deepest, mut quoted, mut escaped) = (0_usize, 0, false, false);
     for byte in text {
@@ -95,10 +95,10 @@ pub(crate) fn unwritable(value: &impl Serialize, most: usize) -> Option<String> 
             _ => {}
         }
     }
-    (deepest > DEEPEST).then(|| format!("it is nested more than {DEEPEST} deep"))
+    (deepest > DEEPEST).then(|| format!("nested more than {DEEPEST} levels deep"))
 }
 
-/// An input whose outcome can be kept: one that cannot be is a failure.
+/// An input with an outcome that can be stored; one that cannot becomes a failure.
 pub(crate) fn bounded(input: MachineInput) -> MachineInput {
     let MachineInput { now_ms, what } = input;
     let what = match what {
@@ -122,7 +122,7 @@ fn bounded_outcome(mut outcome: TaskOutcome) -> TaskOutcome {
     }
     outcome.ending = match outcome.ending {
         TaskEnding::Done { value } => match unfit(&value).or(unfit_state) {
-            // It has happened, whatever it gave.
+            // The task took effect, whatever its result.
             Some(failure) => TaskEnding::Failed {
                 failure: TaskFailure { may_have_acted: !outcome.read_only, ..failure },
             },
@@ -139,11 +139,11 @@ fn bounded_outcome(mut outcome: TaskOutcome) -> TaskOutcome {
     outcome
 }
 
-/// A failure without details that cannot be kept.
+/// A failure without details that cannot be stored.
 pub(crate) fn bounded_failure(mut failure: TaskFailure) -> TaskFailure {
     failure.details = failure.details.filter(|details| unfit(details).is_none());
     if failure.message.len() > VALUE_BYTES {
-        failure.message = "its message was too long".to_owned();
+        failure.message = "the error message was too long to store".to_owned();
     }
     failure
 }

@@ -1,7 +1,7 @@
-//! What is wrong with a workflow, found before anything runs.
+//! Checks of a workflow before anything runs.
 //!
-//! All of it is listed, each with its task and part. What cannot be known before (which inputs will be
-//! given, what a result looks like) is left to the templates' own errors.
+//! All faults are listed, each with its task and part. Faults that only show at run time (the
+//! inputs given, the shape of a result) are left to the errors of templates.
 
 mod inputs;
 mod names;
@@ -24,12 +24,12 @@ pub(crate) use inputs::check_inputs;
 use names::{StateNames, VisibleNames};
 use order::DependencyOrder;
 
-/// Everything that is wrong.
+/// All faults of a workflow.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct DagFaults(pub Vec<DagFault>);
 
 impl DagFaults {
-    /// One that is in no task.
+    /// A fault that is in no task.
     pub(crate) fn of_the_whole(part: &str, what: String) -> Self {
         Self(vec![DagFault { task: None, part: part.to_owned(), what, near: Vec::new() }])
     }
@@ -47,16 +47,16 @@ impl fmt::Display for DagFaults {
     }
 }
 
-/// One thing that is wrong.
+/// One fault of a workflow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DagFault {
-    /// The task it is in, as a path: `outer/inner`. Nothing when it is the workflow itself.
+    /// The path of the task, as in `outer/inner`; `None` when the fault is in the workflow itself.
     pub task: Option<String>,
-    /// Which part of it: `depends_on`, `when`, `arguments.url`.
+    /// The part of the task: `depends_on`, `when`, `arguments.url`.
     pub part: String,
-    /// What.
+    /// What is wrong, for people.
     pub what: String,
-    /// Names that are near, when one is unknown.
+    /// Similar names that exist, when a name is unknown.
     pub near: Vec<String>,
 }
 
@@ -73,17 +73,17 @@ impl fmt::Display for DagFault {
     }
 }
 
-/// Whether a tool is known; if not, names that are near.
+/// Looks a tool up by its name; when it is unknown, gives similar names.
 pub type ToolLookup<'a> = &'a dyn Fn(&str) -> Result<(), Vec<String>>;
 
-/// How deep containers may be in containers.
+/// How deeply containers may be nested.
 const DEPTH: usize = 16;
-/// How many tasks a workflow may have, as written.
+/// The most tasks a workflow may have, as written.
 const TASKS: usize = 20_000;
-/// How many may run at once.
+/// The most tasks that may run in parallel.
 const AT_ONCE: usize = 10_000;
 
-/// Finds everything that is wrong with a workflow. Without `tools`, names of tools are not looked up.
+/// Finds all faults of a workflow. Without `tools`, names of tools are not checked.
 pub fn check(dag: &Dag, tools: Option<ToolLookup<'_>>) -> Result<(), DagFaults> {
     let mut checker = Checker { faults: Vec::new(), tools, seen: 0 };
     checker.workflow(dag, "", 0);
@@ -96,7 +96,7 @@ pub fn check(dag: &Dag, tools: Option<ToolLookup<'_>>) -> Result<(), DagFaults> 
     }
 }
 
-/// Collects faults on its way through a workflow.
+/// Collects faults while it walks a workflow.
 struct Checker<'a> {
     faults: Vec<DagFault>,
     tools: Option<ToolLookup<'a>>,
@@ -129,7 +129,7 @@ impl Checker<'_> {
             self.fault(path, "settings.concurrency", what, Vec::new());
         }
         if settings.timeout_ms == Some(0) || settings.decision_timeout_ms == Some(0) {
-            self.fault(path, "settings", "a timeout of 0 leaves no time", Vec::new());
+            self.fault(path, "settings", "a timeout must be greater than 0", Vec::new());
         }
         let mut ids = Vec::new();
         collect_ids(&dag.tasks, &mut ids, 0);
@@ -151,17 +151,18 @@ impl Checker<'_> {
                 (Reducer::Sum, value) => value.is_number(),
             };
             if !fits {
-                let what = "its first value does not fit its reducer";
+                let what = "the initial value does not fit the reducer";
                 self.fault(path, &format!("state.{part}"), what, Vec::new());
             }
         }
     }
 
-    /// Tasks that stand beside each other.
+    /// Checks tasks of one list.
     fn list(&mut self, tasks: &[Task], sight: &VisibleNames<'_>, depth: usize) {
         self.seen += tasks.len();
         if depth > DEPTH || self.seen > TASKS {
-            let what = format!("more than {DEPTH} containers deep, or more than {TASKS} tasks");
+            let what =
+                format!("nested more than {DEPTH} containers deep, or more than {TASKS} tasks");
             return self.fault(sight.path, "tasks", what, Vec::new());
         }
         let order = DependencyOrder::of(tasks);
@@ -177,7 +178,7 @@ impl Checker<'_> {
             self.dependencies(task, &path, &order);
         }
         if let Some(cycle) = order.cycle() {
-            let what = format!("tasks wait for each other: {}", cycle.join(" → "));
+            let what = format!("dependency cycle: {}", cycle.join(" → "));
             let first = cycle.first().copied().unwrap_or_default();
             self.fault(&join(sight.path, first), "depends_on", what, Vec::new());
         }
@@ -198,7 +199,7 @@ impl Checker<'_> {
     fn dependencies(&mut self, task: &Task, path: &str, order: &DependencyOrder<'_>) {
         for dep in &task.depends_on {
             if dep == &task.id {
-                self.fault(path, "depends_on", "it depends on itself", Vec::new());
+                self.fault(path, "depends_on", "the task depends on itself", Vec::new());
             } else if !order.has(dep) {
                 let near = near(dep, &order.names());
                 self.fault(path, "depends_on", format!("there is no task {dep}"), near);
@@ -207,26 +208,26 @@ impl Checker<'_> {
     }
 }
 
-/// What is wrong with a name; instances are named with some letters of their own.
+/// What is wrong with an id; some characters are reserved for the paths of instances.
 fn bad_id(id: &str) -> Option<&'static str> {
     if id.is_empty() {
         return Some("a task needs an id");
     }
     if id.len() > 128 {
-        return Some("an id has at most 128 bytes");
+        return Some("the id is longer than 128 bytes");
     }
     let taken = |letter: char| letter.is_control() || "/[]#~{}".contains(letter);
     if id.contains(taken) || id.trim() != id {
-        return Some("an id has none of / [ ] # ~ { } and no space around it");
+        return Some("the id contains one of / [ ] # ~ { } or begins or ends with a space");
     }
-    (id == "end").then_some("`end` is where a jump ends a loop, no task")
+    (id == "end").then_some("`end` is reserved: a jump to it ends a loop")
 }
 
 fn join(path: &str, id: &str) -> String {
     if path.is_empty() { id.to_owned() } else { format!("{path}/{id}") }
 }
 
-/// Ids of tasks a workflow's decisions may name: its own and those of its loops.
+/// The ids that a workflow's decisions may name: those of its own tasks and of tasks in its loops.
 fn collect_ids(tasks: &[Task], ids: &mut Vec<String>, depth: usize) {
     for task in tasks {
         ids.push(task.id.clone());

@@ -1,128 +1,130 @@
-//! What people and agents may ask of a workflow, and what they are told.
+//! Commands of people and agents to a workflow, and the answers to them.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::dag::Task;
 
-/// The sender that is an agent; `agent:` and a name is one too. All others are persons.
+/// The sender name of an agent; `agent:<name>` is an agent too. Every other sender is a person.
 pub const AGENT: &str = "agent";
 
-/// Whether a sender is an agent. It may not do what only a person may: the machine refuses that.
+/// Whether a sender is an agent. The machine refuses commands of agents that only a person may
+/// give.
 pub fn is_agent(by: &str) -> bool {
     by.strip_prefix(AGENT).is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
 }
 
-/// Something asked of a workflow.
+/// A command to a workflow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "snake_case")]
 pub enum WorkflowCommand {
-    /// End it: what runs is cancelled, nothing starts.
+    /// End the workflow: running tasks are cancelled and nothing starts.
     Abort {
-        /// Why.
+        /// Shown with the workflow's end.
         #[serde(default)]
         reason: Option<String>,
     },
-    /// Start nothing more; what runs may end.
+    /// Start nothing more; running tasks may end.
     Pause,
-    /// Go on.
+    /// Start tasks again after a pause.
     Continue,
-    /// Add tasks.
+    /// Add tasks to the workflow.
     InjectTasks {
-        /// The tasks; they may depend on any there is.
+        /// The tasks; they may depend on any existing task.
         tasks: Vec<Task>,
     },
-    /// Put these in place of all tasks that have not begun.
+    /// Replace all tasks that have not begun.
     Replan {
-        /// The tasks; they may depend on those that have begun.
+        /// The tasks; they may depend on tasks that have begun.
         tasks: Vec<Task>,
-        /// Why.
+        /// Recorded with the command, for people.
         #[serde(default)]
         reason: Option<String>,
     },
-    /// Leave a task out; what depends on it runs, with null as its result.
+    /// Skip a task. Tasks that depend on it run, with null as its result.
     Skip {
-        /// Its instance.
+        /// The path of the instance.
         task: String,
     },
     /// Change the arguments of a task that has not begun.
     ModifyArgs {
-        /// Its instance.
+        /// The path of the instance.
         task: String,
-        /// Those that change.
+        /// The arguments that change; the others stay.
         arguments: Map<String, Value>,
     },
-    /// Yes.
+    /// Answer a decision with yes.
     Approve {
-        /// To which decision.
+        /// The id of the decision.
         decision: String,
-        /// What is said with it.
+        /// A value to go with the answer: the result of an `approval` task.
         #[serde(default)]
         value: Option<Value>,
     },
-    /// No: the task fails, as its `on_error` says.
+    /// Answer a decision with no: the task fails, and its `on_error` applies.
     Reject {
-        /// To which decision.
+        /// The id of the decision.
         decision: String,
-        /// Why.
+        /// Becomes the message of the task's failure.
         #[serde(default)]
         reason: Option<String>,
     },
-    /// Yes, but otherwise.
+    /// Answer a decision with yes, and change the arguments or the result.
     Modify {
-        /// To which decision.
+        /// The id of the decision.
         decision: String,
-        /// Other arguments: the task is started with them (before it, or again after a failure).
+        /// New arguments: the task starts with them, for the first time or again after a failure.
         #[serde(default)]
         arguments: Option<Map<String, Value>>,
-        /// Another result.
+        /// A result in place of the task's own.
         #[serde(default)]
         value: Option<Value>,
     },
-    /// Says what became of a task in doubt.
+    /// Say what became of a task in doubt.
     Resolve {
-        /// Its instance.
+        /// The path of the instance.
         task: String,
-        /// What.
+        /// What the person found out, or wants.
         how: DoubtResolution,
     },
-    /// Go back to a checkpoint. The driver makes it a [`InputKind::RollBack`](crate::InputKind::RollBack).
+    /// Go back to a checkpoint. The driver turns it into
+    /// [`InputKind::RollBack`](crate::InputKind::RollBack).
     RollBack {
-        /// Which.
+        /// The number of the checkpoint.
         to: u64,
     },
 }
 
-/// What becomes of a task in doubt.
+/// How a task in doubt is resolved.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "resolution", rename_all = "snake_case")]
 pub enum DoubtResolution {
-    /// It did not happen, or may happen twice: perform it again.
+    /// The task did not take effect, or may do so twice: perform it again.
     Retry,
-    /// It happened, and this was its result.
+    /// The task took effect and had this result.
     Use {
-        /// The result.
+        /// Used as if the task had returned it.
         value: Value,
     },
-    /// It failed.
+    /// The task counts as failed, and its `on_error` applies.
     Fail {
-        /// Why.
+        /// Becomes the message of the task's failure.
         #[serde(default)]
         reason: Option<String>,
     },
 }
 
-/// What became of a command.
+/// The answer to a command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Acknowledgement {
-    /// Its id.
+    /// The id of the command.
     pub command: String,
-    /// Why it was refused; nothing, if it was accepted.
+    /// The reason for a refusal; `None` when the command was accepted.
     pub refused: Option<String>,
 }
 
 impl Acknowledgement {
-    /// Whether it was accepted.
+    /// Whether the workflow accepted the command.
     pub fn is_accepted(&self) -> bool {
         self.refused.is_none()
     }

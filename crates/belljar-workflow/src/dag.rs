@@ -1,83 +1,84 @@
-//! A workflow as data: what is read from a file, checked, journalled, changed by commands.
+//! A workflow as data: read from a file, checked, journalled and changed by commands.
 //!
-//! Every value that may hold a template is JSON whose strings are rendered when the task starts.
+//! Every value that may hold a template is JSON; its strings are rendered when the task starts.
 
 mod code;
 
 use std::collections::BTreeMap;
 
+use belljar_contract::LimitsRequest;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-pub use code::{Code, Grants, Limits, ResultShape, WriteAccess};
+pub use code::{Code, ResultShape, TaskGrants, WriteAccess};
 
-/// How parts of a state begin in which a loop made of an agent's nodes keeps where it stands.
+/// Prefix of the parts of the state in which loops made of an agent's nodes store their position.
 pub const LOOP_POSITION_PREFIX: &str = "_next_";
 /// The part of the state that code adds to with its `state`; its values are merged.
 pub(crate) const CONTEXT: &str = "context";
 
-/// A workflow: tasks and what they depend on.
+/// A workflow: tasks and their dependencies.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Dag {
-    /// What a person calls it.
+    /// The name people use.
     pub name: String,
-    /// What it does.
+    /// What the workflow is for, in the author's words.
     pub description: Option<String>,
-    /// What inputs it takes unless told otherwise.
+    /// The inputs and their defaults.
     pub inputs: Map<String, Value>,
-    /// How values given to a part of the state are joined with what is there.
+    /// How a new value is combined with the old one, for each part of the state.
     pub reducers: BTreeMap<String, Reducer>,
-    /// What the state is at the beginning.
+    /// The initial state, by part.
     pub state: Map<String, Value>,
-    /// Bounds and habits.
+    /// Limits, deadlines and decisions.
     pub settings: DagSettings,
     /// The tasks, in the order they were written.
     pub tasks: Vec<Task>,
-    /// What the workflow gives, a template; without one, the results of its last tasks by id.
+    /// A template for the result of the workflow; without one, the results of the last tasks by id.
     pub output: Option<Value>,
 }
 
-/// How a value is joined with what the state has.
+/// How a new value is combined with the old one in the state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reducer {
-    /// The new one.
+    /// The new value replaces the old one.
     #[default]
     Last,
-    /// A list that grows.
+    /// The new value is appended to a list.
     Append,
-    /// An object; keys are replaced.
+    /// The new object's keys replace those of the old object.
     Merge,
-    /// A sum of numbers.
+    /// Numbers are added up.
     Sum,
-    /// A list without repetition.
+    /// The new value is appended to a list unless the list has it.
     Union,
 }
 
-/// Bounds and habits of a workflow.
+/// Limits, deadlines and decisions of a workflow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct DagSettings {
-    /// How many tasks run at once.
+    /// How many tasks run in parallel.
     pub concurrency: usize,
-    /// How often it may be replanned.
+    /// How often the workflow may be replanned.
     pub max_replans: u32,
-    /// How long the whole may take.
+    /// The time limit of the whole workflow.
     pub timeout_ms: Option<u64>,
-    /// Where a decision is asked for.
+    /// Where the workflow stops for a decision.
     pub decisions: DecisionPoints,
-    /// How long a decision may take, unless a task says otherwise.
+    /// The time limit of a decision, unless a task sets its own.
     pub decision_timeout_ms: Option<u64>,
     /// Who decides, unless a task says otherwise.
     pub decided_by: Decider,
-    /// Whether its tasks share files.
+    /// Whether the tasks share files.
     pub files: bool,
-    /// Whether the state is an agent's: a part that is not there is null, or false where only its
-    /// truth is asked for, and a mapping that comes with an answer goes into it.
+    /// Whether the state follows the rules of agents: a missing part is null, or false in a
+    /// condition, and a mapping that comes with an answer is put into the state.
     pub lenient: bool,
-    /// Parts of the state that are the file's own: once they are there, no result and no answer
-    /// replaces them by coming with a key of that name.
+    /// Parts of the state that the file itself sets: once set, no result or answer replaces them by
+    /// having a key of that name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub constants: Vec<String>,
 }
@@ -98,84 +99,84 @@ impl Default for DagSettings {
     }
 }
 
-/// Where a workflow stops and asks.
+/// The points at which a workflow stops for a decision.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct DecisionPoints {
-    /// After every task.
+    /// Stop after every task except approvals.
     pub per_task: bool,
-    /// When a task failed for good.
+    /// Stop when a task failed for good.
     pub on_error: bool,
-    /// Before these tasks.
+    /// Stop before the tasks with these ids.
     pub before: Vec<String>,
-    /// After these tasks.
+    /// Stop after the tasks with these ids.
     pub after: Vec<String>,
 }
 
-/// Who is asked.
+/// Who takes a decision.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Decider {
-    /// A person: no answer in time ends the workflow.
+    /// A person; without an answer in time the workflow is aborted.
     #[default]
     Human,
-    /// The agent: no answer in time means going on.
+    /// The agent; without an answer in time the workflow continues.
     Agent,
 }
 
-/// One node.
+/// One node of the graph.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Task {
-    /// Its name, unique among its neighbours.
+    /// The name of the task, unique among its neighbours.
     pub id: String,
-    /// What it does.
+    /// What the task does; its fields stand beside `id` in JSON.
     #[serde(flatten)]
     pub action: Action,
-    /// What must have ended before.
+    /// The ids of tasks that must have ended before.
     #[serde(default)]
     pub depends_on: Vec<String>,
     /// An expression; when it is false, the task is skipped.
     ///
-    /// One rule holds for what depends on a task skipped so: it runs all the same, with null as the
-    /// result, unless all that it depends on was skipped so; then it is skipped too, and that
-    /// spreads on. Who must run whatever was skipped depends on one more task that never is. A task
-    /// left out by command or by a jump holds nobody back. `results["x"] | default(y)` gives `y` when
-    /// `x` was skipped.
+    /// Tasks that depend on a skipped task run all the same, with null as its result, unless all
+    /// their dependencies were skipped by a condition; then they are skipped too, and so on. A task
+    /// that must always run depends on one more task that is never skipped. A task skipped by a
+    /// command or a jump holds no other task back. `results["x"] | default(y)` gives `y` when `x`
+    /// was skipped.
     #[serde(default)]
     pub when: Option<String>,
-    /// How long one attempt may take.
+    /// The time limit of one attempt.
     #[serde(default)]
     pub timeout_ms: Option<u64>,
-    /// What happens after an attempt that failed.
+    /// Whether and when a failed attempt is repeated.
     #[serde(default)]
     pub retry: Option<Retry>,
-    /// What happens after the last.
+    /// What happens after the last failed attempt.
     #[serde(default)]
     pub on_error: OnError,
-    /// Whether repeating it does no harm; unsaid, the kind of task decides.
+    /// Whether repeating the task does no harm; unset, the kind of task decides.
     #[serde(default)]
     pub idempotent: Option<bool>,
-    /// What undoes it.
+    /// The tool call or code that undoes the task in a rollback.
     #[serde(default)]
     pub compensate: Option<Compensation>,
-    /// Parts of the state and the templates that give them, over `result` as well.
+    /// Parts of the state and the templates for them; the templates may use `result`.
     #[serde(default)]
     pub output: Map<String, Value>,
-    /// Whether the result, an object, is put into the state key by key, through the reducers and
-    /// before `output`. Null changes nothing; any other result goes to `result_key`, and without
-    /// one the task fails.
+    /// Whether the keys of the result, an object, are put into the state through the reducers,
+    /// before `output`. Null changes nothing; any other result goes to `result_key`, and the task
+    /// fails without one.
     #[serde(default)]
     pub merge_result: bool,
-    /// The part of the state for a result that is to be merged and is no object.
+    /// The part of the state for a result that is to be merged but is not an object.
     #[serde(default)]
     pub result_key: Option<String>,
-    /// Whether it may run ahead of an open decision.
+    /// Whether the task may run ahead of an open decision.
     #[serde(default)]
     pub speculate: bool,
 }
 
 impl Task {
-    /// A task that does this and depends on nothing.
+    /// A task with this action, no dependencies and defaults for the rest.
     pub fn new(id: &str, action: Action) -> Self {
         Self {
             id: id.to_owned(),
@@ -199,40 +200,40 @@ impl Task {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Action {
-    /// Calls a tool.
+    /// Call an MCP tool.
     McpTool(ToolAction),
-    /// Runs code in a cell of its own.
+    /// Run code in a cell of its own.
     CodeExecution(Code),
-    /// Makes, uses or ends a session that lives across tasks.
+    /// Create, use or destroy a session that lives across tasks.
     Sandbox(SandboxAction),
-    /// Asks somebody.
+    /// Ask a person or agent for approval.
     Approval {
-        /// What is asked, a template.
+        /// The question, a template.
         message: String,
-        /// Who; unsaid, a person, whoever decides otherwise.
+        /// Who decides; unset, a person, whatever the workflow's settings say.
         #[serde(default)]
         by: Option<Decider>,
-        /// How long the answer may take.
+        /// The time limit of the decision.
         #[serde(default)]
         decide_within_ms: Option<u64>,
     },
-    /// Does a task for each item of a list.
+    /// Run a task for each item of a list.
     Foreach(Foreach),
-    /// Repeats tasks.
+    /// Repeat tasks while a condition holds.
     Loop(LoopAction),
-    /// Runs a workflow as one task.
+    /// Run a workflow as one task.
     Workflow {
-        /// The workflow.
+        /// The inner workflow; it has a state of its own.
         workflow: Box<Dag>,
-        /// Its inputs, templates.
+        /// Inputs of the inner workflow, templates.
         #[serde(default)]
         inputs: Map<String, Value>,
     },
-    /// Lets time pass.
+    /// Wait for a duration or until a time.
     Wait(Wait),
-    /// Gives a value: what joins branches, or only changes the state.
+    /// Give a value: to join branches, or only to change the state.
     Pass {
-        /// A template.
+        /// The result of the task, a template.
         #[serde(default)]
         value: Value,
     },
@@ -242,9 +243,9 @@ pub enum Action {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ToolAction {
-    /// `server:tool` or `server.tool`.
+    /// The tool as `server:tool` or `server.tool`.
     pub tool: String,
-    /// Its arguments, templates.
+    /// The arguments of the call, templates.
     pub arguments: Map<String, Value>,
 }
 
@@ -252,33 +253,33 @@ pub struct ToolAction {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case")]
 pub enum SandboxAction {
-    /// Makes one.
+    /// Create a session; its id is the result.
     Create {
-        /// Its language.
+        /// `python`, `typescript`, `javascript` or `bash`.
         language: String,
-        /// What it may use up.
+        /// Limits of each run in the session.
         #[serde(default)]
-        limits: Limits,
-        /// What it may reach; its tools are those that policy allows.
+        limits: LimitsRequest,
+        /// What the session may reach; its tools are those that policy allows.
         #[serde(default)]
-        grants: Grants,
+        grants: TaskGrants,
     },
-    /// Runs code in it.
+    /// Run code in a session.
     Execute {
-        /// Which, a template.
+        /// The id of the session, a template.
         sandbox_id: Value,
         /// The code, a template.
         code: String,
-        /// What it may use up.
+        /// Limits of this run.
         #[serde(default)]
-        limits: Limits,
+        limits: LimitsRequest,
     },
-    /// Ends it.
+    /// End a session and drop its state.
     Destroy {
-        /// Which, a template.
+        /// The id of the session, a template.
         sandbox_id: Value,
     },
-    /// Lists those of this workflow.
+    /// List the sessions of this workflow.
     List,
 }
 
@@ -287,13 +288,14 @@ pub enum SandboxAction {
 pub struct Foreach {
     /// The list, a template.
     pub items: Value,
-    /// What is done for each; its `depends_on` is empty, `item` and `index` are known in it.
+    /// The task for each item. It has no `depends_on`; its templates may use `item` and `index`.
     #[serde(rename = "do")]
     pub each: Box<Task>,
-    /// How many at once; unsaid, as the workflow allows.
+    /// How many items run in parallel; unset, as many as the workflow allows.
     #[serde(default)]
     pub at_once: Option<usize>,
-    /// Whether the first failure ends the others. Otherwise all are done, and it fails at the end.
+    /// Whether the first failure cancels the other items. Otherwise all items run and the foreach
+    /// fails at the end.
     #[serde(default = "yes")]
     pub fail_fast: bool,
 }
@@ -301,72 +303,72 @@ pub struct Foreach {
 /// Tasks that are repeated.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoopAction {
-    /// An expression, looked at before each round; unsaid, there is one round and whatever `goto`
-    /// adds. With neither, a loop is a group of tasks over the same state.
+    /// An expression, evaluated before each round. Unset, there is one round and as many more as
+    /// `goto` adds; without `goto` as well, the loop is a group of tasks over the same state.
     #[serde(rename = "while", default)]
     pub condition: Option<String>,
-    /// How many rounds there may be.
+    /// The most rounds the loop may have.
     #[serde(default = "hundred")]
     pub max_rounds: u32,
-    /// What happens when there were as many and it would go on.
+    /// What happens when the loop has had all its rounds and its condition still holds.
     #[serde(default)]
     pub at_limit: AtLimit,
-    /// What one round does, as a small workflow of its own over the same state.
+    /// The tasks of one round, over the same state.
     pub body: Vec<Task>,
-    /// After a round: the first whose expression is true names the task of the body the next round
-    /// begins with; earlier ones are skipped in it. None is true: the loop goes on by its condition,
-    /// or ends.
+    /// After a round, the first entry whose expression is true names the task with which the next
+    /// round begins; the tasks before it are skipped in that round. When none is true, the loop
+    /// follows its condition, or ends.
     #[serde(default)]
     pub goto: Vec<Goto>,
 }
 
-/// What happens when a loop has had all its rounds and would go on.
+/// What happens when a loop has had all its rounds and its condition still holds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AtLimit {
-    /// The loop fails.
+    /// The loop fails with code `loop`.
     #[default]
     Fail,
     /// The loop ends as if its condition were false; its result says `exhausted`.
     End,
 }
 
-/// A jump.
+/// A jump at the end of a round.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Goto {
-    /// When; unsaid, always.
+    /// An expression; unset, the jump is always taken.
     #[serde(default, rename = "if")]
     pub condition: Option<String>,
-    /// Where: a task of the body, or `end`.
+    /// The id of a task of the body, or `end`.
     pub to: String,
 }
 
-/// Time that passes.
+/// A duration or a time to wait for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Wait {
-    /// For so long.
+    /// Wait for a duration.
     For {
-        /// Milliseconds, a template.
+        /// The duration in milliseconds, a template.
         wait_ms: Value,
     },
-    /// Until then.
+    /// Wait until a time.
     Until {
-        /// Milliseconds since 1970, a template.
+        /// The time in milliseconds since 1970, a template.
         until_ms: Value,
     },
 }
 
-/// What happens after an attempt that failed.
+/// Whether and when a failed attempt is repeated.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Retry {
-    /// How many attempts in all.
+    /// The most attempts, the first included.
     pub attempts: u32,
-    /// What lies between them.
+    /// The delay between attempts.
     pub backoff: Backoff,
-    /// Also when repeating may do harm.
+    /// Retry also a task that is not idempotent.
     pub even_if_not_idempotent: bool,
 }
 
@@ -376,15 +378,15 @@ impl Default for Retry {
     }
 }
 
-/// Time between attempts.
+/// The delay between attempts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Backoff {
-    /// After the first.
+    /// The delay after the first attempt.
     pub first_ms: u64,
-    /// Times this after each further one.
+    /// Each further delay is the last one times this factor.
     pub factor: f64,
-    /// At most.
+    /// The longest delay between two attempts.
     pub max_ms: u64,
 }
 
@@ -398,23 +400,24 @@ impl Default for Backoff {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnError {
-    /// The workflow fails.
+    /// The workflow fails with the task.
     #[default]
     Fail,
-    /// It goes on; the result is null (of a foreach, what there is), the error is in
-    /// `tasks.<id>.error`.
+    /// The workflow continues; the task's result is null (for a foreach, the results it has), and
+    /// its error is in `tasks.<id>.error`.
     Continue,
-    /// Another task is done in its place, whose result is its result.
+    /// Another task runs in its place and provides its result.
     Fallback(Box<Task>),
 }
 
-/// What undoes a task: over its `result` and its rendered arguments as `args`.
+/// What undoes a task. Its templates may use the task's `result` and its rendered arguments as
+/// `args`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Compensation {
-    /// A tool.
+    /// A call of an MCP tool.
     Tool(ToolAction),
-    /// Code.
+    /// Code that runs in a cell of its own.
     Code(Box<Code>),
 }
 

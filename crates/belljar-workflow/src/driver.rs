@@ -1,9 +1,9 @@
-//! Who drives a workflow: claims it, has the machine back, and does what the machine says.
+//! The driver of a workflow: claims it, rebuilds its machine, and performs what the machine wants.
 //!
-//! The order is always the same: what is ready goes into the machine, what the machine says is
-//! committed as one batch, and only then is it performed. Whatever ends the driver, the next one
-//! finds either nothing of a step or all of it. A commit that fails ends the driver: nothing is
-//! performed that is not durable.
+//! Every step has the same order: the driver gives ready inputs to the machine, commits the
+//! machine's answer as one batch, and only then performs it. Whatever ends the driver, the next one
+//! finds either nothing of a step or all of it. A failed commit ends the driver: it performs
+//! nothing that is not durable.
 
 mod clock;
 mod drive_loop;
@@ -22,7 +22,9 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     effect::{TaskFailure, WorkflowStatus},
     machine::{InputRefusal, Machine},
-    workflow_store::{GiveBack, Lease, LeaseRequest, Why, WorkflowStore, WorkflowStoreError},
+    workflow_store::{
+        ClaimReason, GiveBack, LeaseRequest, WorkflowLease, WorkflowStore, WorkflowStoreError,
+    },
 };
 
 use drive_loop::DriveLoop;
@@ -32,33 +34,33 @@ pub use performer::{CommitPoint, Job, Performer};
 pub(crate) use replay::rebuild;
 pub(crate) use round::encode;
 
-/// How a driver works.
+/// Settings of a driver.
 #[derive(Debug, Clone)]
 pub struct DriverOptions {
-    /// Who it is, unique among all that share the store.
+    /// The name under which it claims workflows, unique among all hosts that share the store.
     pub owner: String,
-    /// For how long it claims a workflow at a time. It renews the claim while it lives.
+    /// How long one claim lasts. The driver renews it while it lives.
     pub lease_ms: u64,
-    /// Whether it takes workflows from owners whose lease is live.
+    /// Whether the driver takes workflows from hosts whose claim is still valid.
     pub take_over: bool,
-    /// What it does when nothing runs and only a command can change that.
+    /// What the driver does when nothing runs and only a command can change that.
     pub idle: WhenIdle,
-    /// Whether somebody asked for what it does, or it found something to do.
-    pub why: Why,
-    /// How long a task that was cancelled may take to end before it is dropped, and how long a
-    /// driver that is stopped waits for its tasks.
+    /// Whether a caller asked for the workflow, or the host found it unattended.
+    pub why: ClaimReason,
+    /// How long a cancelled task may take to end before it is dropped, and how long a stopped
+    /// driver waits for its tasks.
     pub grace_ms: u64,
 }
 
 impl DriverOptions {
-    /// The usual, for this owner.
+    /// The defaults, for this owner.
     pub fn new(owner: impl Into<String>) -> Self {
         Self {
             owner: owner.into(),
             lease_ms: 30_000,
             take_over: false,
             idle: WhenIdle::Stay,
-            why: Why::Asked,
+            why: ClaimReason::Asked,
             grace_ms: 2_000,
         }
     }
@@ -67,38 +69,39 @@ impl DriverOptions {
 /// What a driver does when only a command can change anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WhenIdle {
-    /// It waits for the command.
+    /// Wait for the command.
     Stay,
-    /// It gives the workflow back; a command makes it due again.
+    /// Give the workflow back; a command makes it due again.
     Leave,
-    /// The same, also while a timer waits for at least this long; and its host goes on to look after
-    /// it. Not while something is kept for it in memory: [`Performer::keeps`].
+    /// Give the workflow back, also while its next timer is at least this far away; the host
+    /// resumes it in time. Not while the performer holds something in memory for it:
+    /// [`Performer::keeps`].
     Rest {
-        /// A timer that goes off sooner is waited for.
+        /// The driver waits for timers that are nearer than this.
         at_least_ms: u64,
     },
 }
 
-/// How driving ended, when nothing went wrong.
+/// How driving ended without an error.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DriveResult {
-    /// Why the driver left.
+    /// Why the driver left the workflow.
     pub reason: LeaveReason,
-    /// Where the workflow is.
+    /// The status of the workflow at that moment.
     pub status: WorkflowStatus,
-    /// What it gave, if it has ended.
+    /// The output of the workflow; null until it has completed.
     pub output: Value,
-    /// Why it failed or was aborted.
+    /// Why the workflow failed or was aborted.
     pub failure: Option<TaskFailure>,
-    /// Batches that were committed.
+    /// How many batches this driver committed.
     pub commits: u64,
 }
 
 /// A workflow that is claimed and not driven yet.
 #[derive(Debug)]
 pub struct Claim {
-    lease: Lease,
-    /// When it lapses, by the driver's own time.
+    lease: WorkflowLease,
+    /// When the claim lapses, by [`DriverClock::now_ms`].
     until_ms: i64,
 }
 
@@ -107,42 +110,42 @@ pub struct Claim {
 pub enum LeaveReason {
     /// The workflow has ended.
     Ended,
-    /// Only a command, or a time that is far off, can change anything.
+    /// Only a command, or a timer that is far off, can change anything.
     Idle,
     /// The driver was asked to stop; the workflow can be resumed.
     Stopped,
 }
 
-/// Why a workflow could not be driven on. It can be resumed from what was committed.
+/// Why a workflow could not be driven further. It can be resumed from its last commit.
 #[derive(Debug, Error)]
 pub enum DriveError {
-    /// Somebody else has claimed the workflow: what this driver was doing was cancelled.
+    /// Another host has claimed the workflow; the tasks of this driver were cancelled.
     #[error("workflow {flow} was taken over by another host: fence {held} < {current}")]
     Superseded {
-        /// The workflow.
+        /// The id of the workflow.
         flow: String,
-        /// The fence this driver had.
+        /// The fence of this driver's claim.
         held: i64,
-        /// The fence there is.
+        /// The fence of the newest claim.
         current: i64,
     },
     /// The store failed or refused.
-    #[error("the durable store did not do it")]
+    #[error("the workflow store failed or refused")]
     Store(#[source] WorkflowStoreError),
-    /// What the store kept is not what was put there, or cannot be kept.
+    /// The stored workflow cannot be read or replayed, or its state cannot be written.
     #[error("workflow {flow} is damaged: {reason}")]
     Damaged {
-        /// The workflow.
+        /// The id of the workflow.
         flow: String,
-        /// What is wrong.
+        /// What cannot be read or written, and why.
         reason: String,
     },
-    /// The machine refused what only the driver says.
-    #[error("workflow {flow} is not where its driver thought")]
+    /// The machine refused an input that only the driver gives: the two disagree about its state.
+    #[error("workflow {flow} refused an input of its driver")]
     Refused {
-        /// The workflow.
+        /// The id of the workflow.
         flow: String,
-        /// Why.
+        /// The reason the machine gave.
         source: InputRefusal,
     },
 }
@@ -163,7 +166,7 @@ impl From<WorkflowStoreError> for DriveError {
     }
 }
 
-/// Drives workflows: an store keeps them, a performer does what they ask for.
+/// Drives workflows: the store makes them durable, the performer carries out their tasks.
 #[derive(Debug)]
 pub struct Driver<S, P, C = SystemClock> {
     store: Arc<S>,
@@ -177,7 +180,7 @@ where
     S: WorkflowStore + 'static,
     P: Performer + 'static,
 {
-    /// A driver by the machine's own clock.
+    /// A driver with the clock of the operating system.
     pub fn new(store: Arc<S>, performer: Arc<P>, options: DriverOptions) -> Self {
         Self::with_clock(store, performer, SystemClock, options)
     }
@@ -189,14 +192,14 @@ where
     P: Performer + 'static,
     C: DriverClock,
 {
-    /// A driver by this clock.
+    /// A driver with a clock of the caller's, for tests.
     pub fn with_clock(store: Arc<S>, performer: Arc<P>, clock: C, options: DriverOptions) -> Self {
         Self { store, performer, clock, options }
     }
 
-    /// Drives a workflow until it has ended, from wherever it is: new, under way, or over with
-    /// commands that wait for an answer. When `stop` is cancelled, the driver leaves it so that it
-    /// can be resumed. Dropping the future is like killing the host.
+    /// Drives a workflow until it has ended, whatever its state: new, under way, or ended with
+    /// commands that wait for an answer. When `stop` is cancelled, the driver leaves the workflow
+    /// so that it can be resumed. Dropping the future has the effect of killing the host.
     pub async fn run(
         &self,
         flow: &str,
@@ -206,8 +209,8 @@ where
         self.drive(claim, stop).await
     }
 
-    /// Claims a workflow before it is so much as read: [`drive`](Self::drive) goes on with it, or
-    /// [`give_up`](Self::give_up) says that it could not be.
+    /// Claims a workflow without reading it. Call [`drive`](Self::drive) next, or
+    /// [`give_up`](Self::give_up) if the workflow cannot be driven.
     pub async fn claim(&self, flow: &str) -> Result<Claim, DriveError> {
         let until_ms = self.clock.now_ms().saturating_add(self.lease_ms());
         let request = LeaseRequest {
@@ -220,23 +223,23 @@ where
         Ok(Claim { lease: self.store.claim(flow, request).await?, until_ms })
     }
 
-    /// Gives back what was claimed and not driven.
+    /// Gives back a claimed workflow without driving it.
     pub async fn give_up(&self, claim: Claim) {
-        // Who has it now, or looks for it when the claim has lapsed, needs no word.
+        // If this fails, the claim lapses, and other hosts look for the workflow then.
         let _ = self.store.release(&claim.lease, GiveBack::Failed).await;
     }
 
-    /// Drives what was claimed, as [`run`](Self::run) does.
+    /// Drives a claimed workflow, as [`run`](Self::run) does.
     pub async fn drive(
         &self,
         claim: Claim,
         stop: &CancellationToken,
     ) -> Result<DriveResult, DriveError> {
         let Claim { lease, until_ms: mut lease_until_ms } = claim;
-        let flow = &lease.flow_id;
+        let flow = &lease.workflow_id;
         let now_ms = self.clock.now_ms();
         if now_ms >= lease_until_ms.saturating_sub(self.lease_ms() / 3 * 2) {
-            // It took a while to get here: somebody else may have it.
+            // It took a while to get here: another host may have claimed it.
             lease_until_ms = now_ms.saturating_add(self.lease_ms());
             self.store.renew(&lease, self.lapses_ms()).await?;
         }
@@ -244,7 +247,7 @@ where
         let (loaded, machine) = match loaded.and_then(|loaded| Ok((rebuild(&loaded)?, loaded))) {
             Ok((machine, loaded)) => (loaded, machine),
             Err(error) => {
-                // What cannot be read is not kept from others who may be able to.
+                // Another host may be able to read it, so give it back.
                 let _ = self.store.release(&lease, GiveBack::Failed).await;
                 return Err(error);
             }
@@ -258,7 +261,7 @@ where
         i64::try_from(self.options.lease_ms).unwrap_or(i64::MAX)
     }
 
-    /// When a claim that is made or renewed now lapses, for those who look at the wall.
+    /// When a claim made or renewed now lapses, by the wall clock that other hosts read.
     fn lapses_ms(&self) -> i64 {
         self.clock.wall_ms().saturating_add(self.lease_ms())
     }

@@ -1,9 +1,9 @@
-//! What goes into the machine of a workflow and what comes out of it.
+//! The inputs and effects of a workflow's machine.
 //!
-//! All of it is data: an [`MachineInput`] is journalled before its [`Effect`]s are performed, and the same
-//! inputs give the same effects, byte for byte. Who performs effects keeps two promises: every
-//! [`TaskStart`] is answered by exactly one [`InputKind::Ended`], also after a [`Effect::Cancel`]; and no
-//! effect is performed before the input that caused it is durable.
+//! All of it is data: a [`MachineInput`] is journalled before its [`Effect`]s are performed, and
+//! the same inputs give the same effects, byte for byte. A driver keeps two promises: it answers
+//! every [`TaskStart`] with exactly one [`InputKind::Ended`], also after an [`Effect::Cancel`]; and
+//! it performs no effect before the input that caused it is durable.
 
 use std::collections::BTreeMap;
 
@@ -15,71 +15,72 @@ use crate::dag::{Code, Decider, SandboxAction, ToolAction};
 use crate::event::WorkflowEvent;
 use crate::machine::Machine;
 
-/// One thing that happened, and when.
+/// One thing that happened, and the time at which it did.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct MachineInput {
-    /// Milliseconds since 1970, by the driver's clock, which nobody sets while the host lives.
+    /// Milliseconds since 1970 by the driver's clock, which never goes back while the host lives.
     pub now_ms: u64,
-    /// What.
+    /// Flattened: its fields stand beside `now_ms` in the journal.
     #[serde(flatten)]
     pub what: InputKind,
 }
 
-/// What happened.
+/// The kinds of things a machine reacts to.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "input", rename_all = "snake_case")]
 pub enum InputKind {
-    /// The workflow begins. The first input, once.
+    /// The workflow begins. It is the first input and comes once.
     Begin,
-    /// What was started has ended.
+    /// The answer to a [`TaskStart`]: the attempt has ended.
     Ended {
-        /// Which instance.
+        /// The instance, as in the start that is answered.
         instance: String,
-        /// Which attempt.
+        /// The attempt, as in the start that is answered.
         attempt: u32,
-        /// How.
+        /// The value or failure, and the changes to files and sessions.
         outcome: TaskOutcome,
     },
-    /// A timer went off. One that the machine has forgotten meanwhile does nothing.
+    /// A timer went off. A timer that the machine has withdrawn meanwhile does nothing.
     Fired {
-        /// Which.
+        /// The id from [`Effect::Timer`].
         timer: u64,
     },
-    /// Somebody wants something. [`WorkflowCommand::RollBack`] comes as [`InputKind::RollBack`] instead.
+    /// A person or agent sent a command. [`WorkflowCommand::RollBack`] comes as
+    /// [`InputKind::RollBack`] instead.
     Command {
-        /// Its own id: a second one with the same id changes nothing.
+        /// Chosen by the sender: a second command with the same id changes nothing.
         id: String,
-        /// Who: an agent, as [`is_agent`](crate::is_agent) says, or a person.
+        /// The sender: an agent, as [`is_agent`](crate::is_agent) says, or a person.
         by: String,
-        /// What.
+        /// The command itself; the machine may refuse it.
         command: WorkflowCommand,
     },
-    /// A host took the workflow over: what was under way is known only from its intents.
+    /// A host has taken over the workflow. Its tasks under way are known only from their intents.
     Resumed {
-        /// What had been started and had not ended.
+        /// Tasks that had been started and had not ended.
         open: Vec<OpenIntent>,
     },
-    /// Back to a checkpoint.
+    /// Go back to a checkpoint.
     RollBack {
-        /// The command's own id.
+        /// The id of the command, as for [`InputKind::Command`].
         id: String,
-        /// Who.
+        /// The sender, as for [`InputKind::Command`].
         by: String,
-        /// To which checkpoint.
+        /// The number of the checkpoint.
         to: u64,
-        /// The machine as it was then. Kept out of the journal: that commit has a snapshot.
+        /// The machine at that checkpoint. It is not journalled: the same commit holds a snapshot.
         base: Box<Machine>,
     },
 }
 
-/// Something that had been started when the host went away.
+/// A task that had been started when its host went away.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenIntent {
-    /// Which instance.
+    /// The instance, as in its [`TaskStart`].
     pub instance: String,
-    /// Which attempt.
+    /// The attempt, as in its [`TaskStart`].
     pub attempt: u32,
-    /// Whether it may be performed again.
+    /// Decided when the task was started, by the performer.
     pub again: Repeatability,
 }
 
@@ -87,143 +88,144 @@ pub struct OpenIntent {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Repeatability {
-    /// It was certainly not begun.
+    /// The effect was certainly not begun.
     NotBegun,
     /// Repeating does no harm: the tool says so, or the run has a journal of its own.
     Harmless,
-    /// Nobody can tell: the task is in doubt, unless the task itself says otherwise.
+    /// Unknown: the task is in doubt, unless its own `idempotent` says otherwise.
     Unknown,
 }
 
-/// What is to be done.
+/// What the driver has to do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "effect", rename_all = "snake_case")]
 pub enum Effect {
-    /// Perform this.
+    /// Perform a task, and answer with [`InputKind::Ended`].
     Start(TaskStart),
-    /// Stop performing this; it is answered by `Ended` all the same.
+    /// Stop performing a task; `Ended` answers it all the same.
     Cancel {
-        /// Which instance.
+        /// The instance, as in its [`TaskStart`].
         instance: String,
-        /// Which attempt.
+        /// The attempt, as in its [`TaskStart`].
         attempt: u32,
     },
-    /// Wake the machine.
+    /// Send [`InputKind::Fired`] at a time.
     Timer {
-        /// Which timer.
+        /// Unique within the workflow.
         timer: u64,
-        /// When.
+        /// Milliseconds since 1970, by the driver's clock.
         at_ms: u64,
     },
-    /// A timer that is of no use any more.
+    /// Drop a timer; it would do nothing.
     Forget {
-        /// Which timer.
+        /// The id from [`Effect::Timer`].
         timer: u64,
     },
-    /// Somebody must decide.
+    /// A person or agent has to decide.
     Ask(WorkflowDecision),
-    /// Nobody needs to decide any more.
+    /// The decision is no longer needed.
     Withdraw {
-        /// Which decision.
+        /// The id of the decision.
         decision: String,
     },
-    /// Something to tell.
+    /// Publish an event to those who watch the workflow.
     Event(WorkflowEvent),
-    /// What became of a command.
+    /// Answer a command, accepted or refused.
     Acknowledge(Acknowledgement),
-    /// The state after this input is one to come back to.
+    /// The state after this input can be rolled back to.
     Checkpoint {
-        /// The input's number.
+        /// The number of the input, which is the number of the checkpoint.
         at: u64,
     },
     /// The workflow has ended.
     Finish(Finish),
 }
 
-/// Something to perform.
+/// A task to perform.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TaskStart {
-    /// What tells this effect from all others, for ever: the same for every attempt at it.
+    /// Identifies the effect for ever; all attempts at it share the key.
     pub key: String,
-    /// Which instance.
+    /// The path of the task instance: `fetch`, `each[3]`, `sub/fetch`.
     pub instance: String,
-    /// Which attempt; grows with every start of this instance.
+    /// Grows with every start of this instance, from 1.
     pub attempt: u32,
-    /// What.
+    /// The task's action with its templates rendered.
     pub work: TaskWork,
-    /// What the task says about repeating it.
+    /// The task's own word on whether repeating it does harm, if it has one.
     pub idempotent: Option<bool>,
-    /// Nothing but reading: its decision is still open.
+    /// The task runs ahead of an open decision and must only read.
     pub speculative: bool,
-    /// It may have been begun before, under the same key.
+    /// The task may have been begun before, under the same key.
     pub again: bool,
-    /// How long it may take. The machine has its own timer for that.
+    /// The time limit of the attempt. The machine enforces it with a timer of its own.
     pub timeout_ms: Option<u64>,
-    /// Which version of the workflow's files it sees: [`Machine::files_at`].
+    /// The version of the workflow's files that the task sees: [`Machine::files_at`].
     pub files: Option<u64>,
 }
 
-/// Work whose templates are resolved.
+/// An action whose templates are rendered.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum TaskWork {
-    /// A tool.
+    /// Call an MCP tool.
     McpTool(ToolAction),
-    /// Code; `context.deps` has the results of what it depends on.
+    /// Run code; `context.deps` holds the results of the tasks it depends on.
     CodeExecution(Box<Code>),
-    /// An action on a session.
+    /// Create, use or destroy a session.
     Sandbox {
-        /// Which.
+        /// The action with its templates rendered.
         action: SandboxAction,
     },
-    /// Takes a session back to what it was before a task used it.
+    /// Restore a session to its state before a task used it.
     RestoreSandbox {
-        /// Which session.
+        /// The id of the session.
         sandbox_id: String,
-        /// What it calls the state to go back to.
+        /// The session's own name for the state to restore.
         checkpoint: String,
     },
 }
 
-/// How something that was started has ended.
+/// How an attempt at a task has ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TaskOutcome {
-    /// Well or not.
+    /// The value, or the failure.
     pub ending: TaskEnding,
-    /// What it changed in the workflow's files: gone when `None`.
+    /// Changes to the workflow's files by path; `None` for a deleted path.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<String, Option<FileEntry>>,
-    /// It changed nothing in the world, so nothing is left when it is rolled back.
+    /// The task changed nothing outside the workflow, so a rollback has nothing to undo.
     #[serde(default)]
     pub read_only: bool,
-    /// What it said.
+    /// Lines the task printed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub logs: Vec<String>,
-    /// What it changed in a session, and what is to be done about that when it is rolled back.
+    /// How a rollback undoes the task's change to a session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undo: Option<Box<SessionUndo>>,
-    /// What its code put into `state`, for the part `context` of the workflow's state.
+    /// What the code put into `state`; it is merged into the part `context` of the workflow's
+    /// state.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub state: Map<String, Value>,
 }
 
-/// How a change of a session is taken back.
+/// How a rollback undoes a change to a session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SessionUndo {
-    /// By this.
+    /// By performing this work.
     By(TaskWork),
-    /// Not at all, and why.
+    /// It cannot, for this reason.
     Not(TaskFailure),
 }
 
 impl TaskOutcome {
-    /// It went well.
+    /// A success with this value and nothing else.
     pub fn done(value: Value) -> Self {
         Self::of(TaskEnding::Done { value })
     }
 
-    /// It did not.
+    /// A failure and nothing else.
     pub fn failed(failure: TaskFailure) -> Self {
         Self::of(TaskEnding::Failed { failure })
     }
@@ -240,45 +242,45 @@ impl TaskOutcome {
     }
 }
 
-/// Well or not.
+/// The value or failure of an attempt.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskEnding {
-    /// It has a value.
+    /// The attempt ended with a value.
     Done {
-        /// The value.
+        /// The result; null when the task gives none.
         value: Value,
     },
-    /// It has none.
+    /// The attempt ended without a value.
     Failed {
-        /// Why.
+        /// The reason, for `on_error` and for people.
         failure: TaskFailure,
     },
 }
 
-/// Why something failed.
+/// Why a task or a workflow failed.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct TaskFailure {
     /// A stable word: `timeout`, `cancelled`, `rejected`, `template`, or the performer's own.
     pub code: String,
-    /// For people.
+    /// One sentence for people; its wording may change.
     pub message: String,
-    /// More.
+    /// Data that belongs to the code, such as the results that a failed foreach does have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Value>,
-    /// Another attempt is of no use, whatever the task says.
+    /// Another attempt is of no use, whatever the task's `retry` says.
     #[serde(default)]
     pub lasting: bool,
-    /// It may have changed something in the world before it failed.
+    /// The task may have changed something outside before it failed.
     #[serde(default)]
     pub may_have_acted: bool,
-    /// Nobody knows whether it happened: somebody is asked before anything follows from it.
+    /// Whether the task took effect is unknown: a person decides before the workflow continues.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub in_doubt: bool,
 }
 
 impl TaskFailure {
-    /// With a code and a message.
+    /// A failure with this code and message, all else unset.
     pub fn new(code: &str, message: impl Into<String>) -> Self {
         Self { code: code.to_owned(), message: message.into(), ..Self::default() }
     }
@@ -288,41 +290,42 @@ impl TaskFailure {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileEntry {
-    /// A file.
+    /// A regular file and its content.
     File {
-        /// The digest of what is in it.
+        /// The digest of its content, which the store holds.
         blob: String,
-        /// Its mode.
+        /// Permission bits, as in Unix.
         mode: u32,
     },
-    /// A symbolic link.
+    /// A symbolic link, which may point anywhere.
     Link {
-        /// Where to.
+        /// The target, as it is written in the link.
         to: String,
     },
-    /// A directory with nothing in it.
+    /// A directory without entries; others follow from the paths of files.
     Directory {
-        /// Its mode.
+        /// Permission bits, as in Unix.
         mode: u32,
     },
 }
 
-/// A decision somebody must take.
+/// A decision that a person or agent has to take.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WorkflowDecision {
-    /// Its id, for [`WorkflowCommand::Approve`] and its like.
+    /// The id that [`WorkflowCommand::Approve`], `Reject` and `Modify` name.
     pub id: String,
-    /// What it is about.
+    /// What the decision is about.
     pub kind: DecisionKind,
     /// The task instance that waits for it.
     pub instance: String,
-    /// What is asked.
+    /// The question, shown to the person or agent who decides.
     pub message: String,
-    /// Who is asked.
+    /// Whether a person has to decide, or an agent may.
     pub by: Decider,
-    /// When no answer becomes an answer: for a person abort, for the agent going on.
+    /// When the decision is taken without an answer: for a person by aborting, for an agent by
+    /// continuing.
     pub deadline_ms: Option<u64>,
-    /// What went wrong, when something did.
+    /// The failure that the decision is about, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<TaskFailure>,
 }
@@ -331,15 +334,16 @@ pub struct WorkflowDecision {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DecisionKind {
-    /// An `approval` task.
+    /// An `approval` task asks.
     Approval,
     /// Whether a task may start.
     Before,
-    /// Whether its result is good: asked after it, or after each.
+    /// Whether the workflow may use a task's result.
     After,
-    /// What becomes of a task that failed for good.
+    /// Whether the workflow continues without a task that failed for good.
     OnError,
-    /// Whether something happened that nobody saw end. Only [`WorkflowCommand::Resolve`] answers it.
+    /// Whether a task took effect whose end was not seen. Only [`WorkflowCommand::Resolve`] answers
+    /// it.
     InDoubt,
 }
 
@@ -348,77 +352,77 @@ pub enum DecisionKind {
 pub struct Finish {
     /// `Completed`, `Failed` or `Aborted`.
     pub status: WorkflowStatus,
-    /// What it gives.
+    /// The rendered `output`, or the results of the last tasks by id.
     pub output: Value,
-    /// Why it failed or was aborted.
+    /// Why the workflow failed or was aborted.
     pub failure: Option<TaskFailure>,
 }
 
-/// Where a workflow is.
+/// The state of a workflow as a whole.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkflowStatus {
     /// `Begin` was not applied yet.
     #[default]
     New,
-    /// Tasks run, or wait for time or a decision.
+    /// Tasks run, or wait for a time or a decision.
     Running,
-    /// Nothing is started until it is continued.
+    /// Nothing starts until a `continue` command.
     Paused,
-    /// It will end when what runs has been stopped.
+    /// The workflow ends as soon as its running tasks have stopped.
     Stopping,
-    /// It goes back to a checkpoint.
+    /// The workflow is undoing tasks on its way back to a checkpoint.
     RollingBack,
-    /// It ended well.
+    /// All tasks have ended and the workflow has its output.
     Completed,
-    /// It failed.
+    /// A task failed, or the time was up.
     Failed,
-    /// Somebody ended it.
+    /// A command, or a decision of a person, ended the workflow.
     Aborted,
 }
 
 impl WorkflowStatus {
-    /// Whether nothing will happen any more, but for a rollback.
+    /// Whether nothing will happen any more, except a rollback.
     pub fn is_over(self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Aborted)
     }
 }
 
-/// What came of going back.
+/// The result of a rollback.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RollbackReport {
-    /// To which checkpoint.
+    /// The number of the checkpoint.
     pub to: u64,
-    /// Which branch the workflow is on now.
+    /// The branch the workflow is on now; it grows with every rollback.
     pub branch: u32,
     /// Instances whose compensation was performed, in that order.
     pub undone: Vec<String>,
-    /// Those that left something behind.
+    /// Instances whose effects remain.
     pub not_undone: Vec<NotUndone>,
 }
 
-/// Something that was not undone.
+/// A task whose effects remain after a rollback.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NotUndone {
-    /// Which instance.
+    /// The path of the instance.
     pub instance: String,
-    /// Why.
+    /// The reason its effects remain.
     pub why: WhyNot,
-    /// More about it.
+    /// The failure of the compensation, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<TaskFailure>,
 }
 
-/// Why something was not undone.
+/// Why a task was not undone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WhyNot {
     /// The task has no compensation.
     NoCompensation,
-    /// Its compensation failed.
+    /// The compensation was performed and failed.
     Failed,
-    /// Nobody knows whether it happened, or whether its compensation did.
+    /// Whether the task or its compensation took effect is unknown.
     InDoubt,
-    /// The workflow this one was forked from did it, and has it still.
+    /// The workflow this one was forked from did it, and still has the effect.
     DoneBeforeFork,
 }

@@ -1,224 +1,224 @@
-//! What a workflow tells about itself, numbered without a gap.
+//! The events of a workflow, numbered without a gap.
 
 use serde::{Deserialize, Serialize};
 
 use crate::effect::{RollbackReport, TaskFailure, WorkflowDecision, WorkflowStatus};
 
-/// Something that happened to a workflow.
+/// One event of a workflow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WorkflowEvent {
     /// 1, 2, 3 … over the whole life of the workflow, rollbacks included.
     pub seq: u64,
-    /// When, by the clock of the input that caused it.
+    /// The time of the input that caused the event.
     pub at_ms: u64,
-    /// On which branch: grows with every rollback.
+    /// The branch the workflow was on; it grows with every rollback.
     pub branch: u32,
-    /// What.
+    /// Flattened: its `type` and fields stand beside `seq` in JSON.
     #[serde(flatten)]
     pub happened: WorkflowEventKind,
 }
 
-/// What happened.
+/// The kinds of events, each with its data.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum WorkflowEventKind {
-    /// It began.
+    /// The workflow began to run its tasks.
     WorkflowStarted {
-        /// Its name.
+        /// The name of the workflow, from its file.
         name: String,
     },
-    /// A host took it over.
+    /// A host has taken over the workflow.
     WorkflowResumed,
-    /// Nothing starts any more.
+    /// The workflow was paused: nothing starts.
     WorkflowPaused,
-    /// Things start again.
+    /// The workflow was continued: tasks start again.
     WorkflowContinued,
-    /// It ended.
+    /// The workflow ended; only a rollback may follow.
     WorkflowEnded {
-        /// How.
+        /// `completed`, `failed` or `aborted`.
         status: WorkflowStatus,
-        /// Why, if not well.
+        /// The reason, unless the workflow completed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         failure: Option<TaskFailure>,
     },
     /// An attempt at a task began.
     TaskStarted {
-        /// Which instance.
+        /// The path of the instance.
         task: String,
-        /// Which kind of task.
+        /// The type of the task, as in its file.
         kind: String,
-        /// Which attempt.
+        /// The attempt, counted from 1.
         attempt: u32,
-        /// Ahead of a decision.
+        /// The task runs ahead of a decision.
         #[serde(default, skip_serializing_if = "is_false")]
         speculative: bool,
     },
-    /// A task ended well.
+    /// A task ended with a result.
     TaskCompleted {
-        /// Which instance.
+        /// The path of the instance.
         task: String,
         /// How long its last attempt took.
         ms: u64,
     },
-    /// A task failed for good.
+    /// A task failed for good: no further attempt, no fallback.
     TaskFailed {
-        /// Which instance.
+        /// The path of the instance.
         task: String,
-        /// Why.
+        /// The failure of its last attempt.
         failure: TaskFailure,
-        /// Whether the workflow goes on all the same.
+        /// Whether the workflow continues without it.
         continued: bool,
     },
-    /// A task is left out.
+    /// A task is skipped.
     TaskSkipped {
-        /// Which instance.
+        /// The path of the instance.
         task: String,
-        /// Why: `when`, `dependencies`, `command`, `goto`.
+        /// The reason: `when`, `dependencies`, `command` or `goto`.
         why: String,
     },
-    /// A task was stopped, or never began, because what it is part of ended.
+    /// A task was stopped, or never began, because its container ended.
     TaskCancelled {
-        /// Which instance.
+        /// The path of the instance.
         task: String,
     },
-    /// An attempt failed; there will be another.
+    /// An attempt failed and another will follow.
     TaskRetrying {
-        /// Which instance.
+        /// The path of the instance.
         task: String,
-        /// Which attempt failed.
+        /// The attempt that failed, counted from 1.
         attempt: u32,
-        /// Why.
+        /// The failure of that attempt.
         failure: TaskFailure,
-        /// When the next begins. Not called `at_ms`, as the event's own time is.
+        /// When the next attempt begins. Not called `at_ms`, which is the event's own time.
         next_ms: u64,
     },
-    /// Another task is done in its place.
+    /// A fallback runs in place of a task that failed.
     TaskFallback {
-        /// Which instance.
+        /// The path of the instance that failed.
         task: String,
-        /// Why.
+        /// The failure that the fallback makes up for.
         failure: TaskFailure,
     },
-    /// Nobody knows whether it happened.
+    /// Whether a task took effect is unknown.
     TaskInDoubt {
-        /// Which instance.
+        /// The path of the instance.
         task: String,
-        /// Which attempt.
+        /// The attempt, counted from 1.
         attempt: u32,
     },
-    /// What a task said.
+    /// A task printed something.
     TaskLogged {
-        /// Which instance.
+        /// The path of the instance.
         task: String,
-        /// What.
+        /// The printed lines, oldest first.
         lines: Vec<String>,
     },
-    /// Code began.
+    /// Code began to run.
     CodeExecutionStarted {
-        /// Which instance.
+        /// The path of the instance.
         task: String,
-        /// Which attempt.
+        /// The attempt, counted from 1.
         attempt: u32,
-        /// Which language.
+        /// `python`, `typescript`, `javascript` or `bash`.
         language: String,
     },
-    /// Code ended well.
+    /// Code returned a result.
     CodeExecutionCompleted {
-        /// Which instance.
+        /// The path of the instance.
         task: String,
-        /// Which attempt.
+        /// The attempt, counted from 1.
         attempt: u32,
-        /// How long it took.
+        /// How long the code took.
         ms: u64,
     },
-    /// Code failed.
+    /// Code failed; `TaskFailed` or `TaskRetrying` follows.
     CodeExecutionFailed {
-        /// Which instance.
+        /// The path of the instance.
         task: String,
-        /// Which attempt.
+        /// The attempt, counted from 1.
         attempt: u32,
-        /// Why.
+        /// The failure of the code.
         failure: TaskFailure,
     },
     /// A round of a loop begins.
     RoundStarted {
-        /// The loop's instance.
+        /// The path of the loop's instance.
         task: String,
-        /// Which round, from 1.
+        /// The number of the round, from 1.
         round: u32,
     },
-    /// Somebody must decide.
+    /// A person or agent has to decide.
     DecisionRequired {
-        /// What.
+        /// The question and who may answer it.
         decision: WorkflowDecision,
     },
-    /// Somebody has, or time has.
+    /// A decision was taken, by an answer or by its deadline.
     DecisionMade {
-        /// Which decision.
+        /// The id of the decision.
         decision: String,
-        /// Which instance.
+        /// The path of the instance that waited for it.
         task: String,
         /// `approve`, `reject`, `modify`, `timeout`, `retry`, `use`, `fail` or `withdrawn`.
         choice: String,
-        /// Who.
+        /// The sender of the answer.
         by: String,
     },
-    /// What ran ahead was right.
+    /// The result of a task that ran ahead of its decision is used.
     SpeculationAdopted {
-        /// Which instance.
+        /// The path of the instance.
         task: String,
     },
-    /// What ran ahead is forgotten.
+    /// The result of a task that ran ahead of its decision is dropped.
     SpeculationDropped {
-        /// Which instance.
+        /// The path of the instance.
         task: String,
     },
-    /// The workflow was changed.
+    /// A command added tasks.
     TasksInjected {
-        /// The new ones.
+        /// The paths of the added instances.
         tasks: Vec<String>,
     },
-    /// The workflow was changed from here on.
+    /// A command replaced the tasks that had not begun.
     Replanned {
-        /// How often so far.
+        /// How often the workflow was replanned so far.
         replans: u32,
-        /// The new ones.
+        /// The paths of the new instances.
         tasks: Vec<String>,
-        /// Those that went.
+        /// The paths of the replaced instances.
         dropped: Vec<String>,
     },
-    /// A task's arguments were changed.
+    /// A command changed the arguments of a task.
     ArgumentsModified {
-        /// Which instance.
+        /// The path of the instance.
         task: String,
     },
-    /// Two tasks that ran at once changed one file; the later change stands.
+    /// Two tasks that ran in parallel changed the same file; the later change stays.
     FilesConflict {
-        /// The later instance.
+        /// The path of the instance whose change stays.
         task: String,
-        /// Which paths.
+        /// The paths of the files.
         paths: Vec<String>,
     },
-    /// There is a state to come back to.
+    /// The workflow has a new checkpoint.
     CheckpointSaved {
-        /// Its number.
+        /// The number to give to a rollback or fork.
         checkpoint: u64,
     },
-    /// It goes back.
+    /// The workflow begins to go back to a checkpoint.
     RollbackStarted {
-        /// To which checkpoint.
+        /// The number of the checkpoint.
         to: u64,
-        /// What will be undone, first to last.
+        /// The instances that will be undone, in that order.
         compensations: Vec<String>,
     },
-    /// Something was undone.
+    /// A task's compensation was performed.
     TaskUndone {
-        /// Which instance.
+        /// The path of the instance that was undone.
         task: String,
     },
-    /// It is back; paused.
+    /// The rollback has ended; the workflow is paused.
     RolledBack {
-        /// What came of it.
+        /// What was undone and which effects remain.
         report: RollbackReport,
     },
 }

@@ -19,8 +19,8 @@ pub use check::{DagFault, DagFaults, ToolLookup, check};
 pub use command::{AGENT, Acknowledgement, DoubtResolution, WorkflowCommand, is_agent};
 pub use dag::{
     Action, AtLimit, Backoff, Code, Compensation, Dag, DagSettings, Decider, DecisionPoints,
-    Foreach, Goto, Grants, LOOP_POSITION_PREFIX, Limits, LoopAction, OnError, Reducer, ResultShape,
-    Retry, SandboxAction, Task, ToolAction, Wait, WriteAccess,
+    Foreach, Goto, LOOP_POSITION_PREFIX, LoopAction, OnError, Reducer, ResultShape, Retry,
+    SandboxAction, Task, TaskGrants, ToolAction, Wait, WriteAccess,
 };
 pub use driver::{
     Claim, CommitPoint, DriveError, DriveResult, Driver, DriverClock, DriverOptions, Job,

@@ -1,22 +1,23 @@
 //! The machine of a workflow: inputs in, effects out, nothing else.
 //!
-//! It has no clock, no randomness and no I/O. What it does depends on its state and the input alone,
-//! so a journal of inputs is enough to have it again. An input touches what it changes and no more:
-//! ready tasks, free slots and what a scope waits for are kept, never searched for.
+//! It has no clock, no randomness and no I/O. Its effects depend on its state and the input alone,
+//! so a journal of inputs is enough to rebuild it. Ready tasks, free slots and open nodes are kept
+//! in sets, so that an input never searches the whole graph.
 //!
 //! Rules it keeps. A task starts when its dependencies have ended, whatever else runs. A dependency
-//! that was left out by its own condition counts as ended, with null as its result; a task all of
-//! whose dependencies were left out so is left out too. Left out by command or by a jump, it holds
-//! nobody back. What was stopped has ended only when its performer says so.
+//! skipped by its own condition counts as ended, with null as its result; a task whose dependencies
+//! were all skipped so is skipped too. A task skipped by a command or a jump holds no other task
+//! back. A task that was stopped has ended only when its performer says so.
 
 mod commands;
 mod decide;
+mod emit;
 mod ending;
 mod expand;
 mod files;
 mod names;
 mod parts;
-mod persons;
+mod permissions;
 mod plan;
 mod resume;
 mod rollback;
@@ -24,7 +25,7 @@ mod schedule;
 mod size;
 mod speculate;
 mod stopping;
-mod tell;
+
 #[cfg(test)]
 mod tests;
 mod view;
@@ -50,23 +51,23 @@ use parts::{
 };
 use rollback::Rollback;
 
-/// A workflow under way.
+/// A workflow and its whole state. Its JSON is the snapshot that the store holds.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Machine {
     flow: String,
-    /// When it was made: an id may be used again once its workflow is forgotten, and what the two do
-    /// is not the same. 0 for one that an earlier version made.
+    /// When the workflow was created. An id may be used again once its workflow is forgotten; this
+    /// keeps the keys of the two apart. 0 in snapshots of earlier versions.
     #[serde(default)]
     made_ms: i64,
     name: String,
     description: Option<String>,
     status: WorkflowStatus,
-    /// How it will end, once it has stopped.
+    /// The status the workflow will have once its running tasks have stopped.
     ending: Option<WorkflowStatus>,
     failure: Option<TaskFailure>,
     output: Value,
     branch: u32,
-    /// Inputs taken, and events told.
+    /// The numbers of the newest input and of the newest event.
     taken: u64,
     told: u64,
     /// The time of the newest input.
@@ -77,16 +78,16 @@ pub struct Machine {
     #[serde(with = "parts::pairs")]
     scopes: BTreeMap<ScopeId, TaskScope>,
     next_scope: ScopeId,
-    /// To be looked at, and for a slot.
+    /// Nodes to look at next, and nodes that wait for a slot.
     ready: BTreeSet<NodeId>,
     queue: BTreeSet<NodeId>,
-    /// What is performed.
+    /// Nodes that are being performed.
     running: BTreeSet<NodeId>,
-    /// Of these, what was under way when its host went away, while the workflow was paused: it goes
-    /// on when the workflow does.
+    /// Of these, nodes whose host went away while the workflow was paused: they resume with the
+    /// workflow.
     #[serde(default, with = "parts::pairs")]
     parked: BTreeMap<NodeId, Repeatability>,
-    /// What ran ahead in vain and has not ended yet.
+    /// Dropped speculative runs that have not ended yet.
     strays: BTreeSet<(String, u32)>,
     #[serde(with = "parts::pairs")]
     timers: BTreeMap<u64, Timer>,
@@ -97,26 +98,26 @@ pub struct Machine {
     commands: BTreeMap<String, Acknowledgement>,
     replans: u32,
     files: files::FileVersions,
-    /// What whoever made it allowed it; nothing here looks at that.
+    /// What the creator of the workflow allowed it. Only the performer reads it.
     #[serde(default)]
     terms: Value,
-    /// What was done in the world, oldest first.
+    /// Effects outside the workflow, oldest first, for a rollback.
     traces: Vec<SideEffect>,
     rollback: Option<Box<Rollback>>,
-    /// A person paused it: no agent continues it.
+    /// A person paused the workflow: no agent may continue it.
     #[serde(default)]
     held: bool,
-    /// Bytes that came to the state since they were last counted.
+    /// Bytes added to the state since they were last counted.
     #[serde(default)]
     grown: usize,
-    /// Answers that persons gave, oldest first.
+    /// Answers of persons, oldest first.
     #[serde(default)]
-    answers: Vec<persons::PersonAnswer>,
+    answers: Vec<permissions::PersonAnswer>,
     last_rollback: Option<RollbackReport>,
-    /// What came with the inputs up to this one, the workflow it was forked from did.
+    /// The number of the last input of the parent workflow; 0 unless this is a fork.
     #[serde(default)]
     forked_at: u64,
-    /// Inputs that were gone back over: after the first, up to the second.
+    /// Ranges of inputs that were rolled back: after the first number, up to the second.
     abandoned: Vec<(u64, u64)>,
     #[serde(skip)]
     out: Vec<Effect>,
@@ -124,30 +125,30 @@ pub struct Machine {
     worth_keeping: bool,
 }
 
-/// Why an input was not taken. The machine is as it was.
+/// Why an input was refused. The machine is unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InputRefusal {
-    /// It never asked for that, or has had its answer.
-    #[error("nothing waits for attempt {attempt} of {instance}")]
+    /// The machine did not start that attempt, or has its outcome already.
+    #[error("attempt {attempt} of {instance} is not under way")]
     NotWaiting {
-        /// Which instance.
+        /// The instance in the input.
         instance: String,
-        /// Which attempt.
+        /// The attempt in the input.
         attempt: u32,
     },
-    /// `Begin` comes first, and once.
-    #[error("a workflow begins once, and first")]
+    /// `Begin` has to be the first input and comes once.
+    #[error("`begin` must be the first input, and comes once")]
     OutOfOrder,
     /// The machine given for a rollback is not this workflow at that checkpoint.
-    #[error("that is not this workflow at checkpoint {to}")]
+    #[error("the state given for the rollback is not this workflow at checkpoint {to}")]
     WrongBase {
-        /// Which checkpoint.
+        /// The number of the checkpoint in the command.
         to: u64,
     },
-    /// A command that is too deep or too large to be kept.
-    #[error("the command cannot be taken: {why}")]
+    /// The command is nested too deeply or is too large.
+    #[error("the command is refused: {why}")]
     Unfit {
-        /// Why.
+        /// Which limit it exceeds.
         why: String,
     },
 }
@@ -155,9 +156,8 @@ pub enum InputRefusal {
 impl Machine {
     /// A workflow that has not begun: apply [`InputKind::Begin`] first.
     ///
-    /// `inputs` are put over those the workflow has by default. Faults are those of
-    /// [`check`](crate::check()), and inputs that the workflow does not have; tools are not looked at
-    /// here.
+    /// `inputs` override the workflow's defaults. Faults are those of [`check`](crate::check()) and
+    /// inputs that the workflow does not declare; names of tools are not checked here.
     pub fn begin(flow: &str, dag: Dag, inputs: Map<String, Value>) -> Result<Self, DagFaults> {
         crate::check::check(&dag, None)?;
         crate::check::check_inputs(&dag, &inputs)?;
@@ -180,21 +180,22 @@ impl Machine {
         Ok(machine)
     }
 
-    /// The same, made at this time.
+    /// The same workflow with a time of creation.
     #[must_use]
     pub fn made_at(mut self, now_ms: i64) -> Self {
         self.made_ms = now_ms;
         self
     }
 
-    /// The same with files that are there from the beginning.
+    /// The same workflow with initial files.
     #[must_use]
     pub fn with_files(mut self, files: WorkflowFiles) -> Self {
         self.files = files::FileVersions::of(files);
         self
     }
 
-    /// The same with what it is allowed, in its performer's words. No command changes it.
+    /// The same workflow with terms: what it is allowed, in a form only the performer reads. No
+    /// command changes them.
     #[must_use]
     pub fn with_terms(mut self, terms: Value) -> Self {
         self.terms = terms;
@@ -246,7 +247,7 @@ impl Machine {
         }
     }
 
-    /// Takes one input. On refusal nothing has changed and nothing needs to be journalled.
+    /// Applies one input. A refused input changes nothing and need not be journalled.
     pub fn apply(&mut self, input: MachineInput) -> Result<Vec<Effect>, InputRefusal> {
         let input = bounds::bounded(input);
         self.admit(&input.what)?;
@@ -263,19 +264,21 @@ impl Machine {
             InputKind::Resumed { open } => self.resumed(&open),
             InputKind::RollBack { id, by, to, base } => self.roll_back(id, &by, to, base),
         }
-        self.settle();
-        self.keep();
+        self.start_ready();
+        self.mark_checkpoint();
         Ok(std::mem::take(&mut self.out))
     }
 
-    /// Whether an input can be taken at all.
+    /// Whether an input can be applied at all.
     fn admit(&self, what: &InputKind) -> Result<(), InputRefusal> {
         let begins = matches!(what, InputKind::Begin);
         if begins != (self.status == WorkflowStatus::New) {
             return Err(InputRefusal::OutOfOrder);
         }
         match what {
-            InputKind::Ended { instance, attempt, .. } if !self.awaits(instance, *attempt) => {
+            InputKind::Ended { instance, attempt, .. }
+                if !self.is_waiting_for(instance, *attempt) =>
+            {
                 Err(InputRefusal::NotWaiting { instance: instance.clone(), attempt: *attempt })
             }
             InputKind::RollBack { to, base, .. } if base.flow != self.flow || base.taken != *to => {
@@ -295,8 +298,8 @@ impl Machine {
 
     fn started(&mut self) {
         self.status = WorkflowStatus::Running;
-        self.tell(WorkflowEventKind::WorkflowStarted { name: self.name.clone() });
-        // The beginning can be gone back to.
+        self.emit(WorkflowEventKind::WorkflowStarted { name: self.name.clone() });
+        // The beginning is a checkpoint too.
         self.worth_keeping = true;
         if let Some(ms) = self.home(ROOT).and_then(|home| home.settings.timeout_ms) {
             self.set_timer(ms, TimerPurpose::Whole);
@@ -304,7 +307,7 @@ impl Machine {
         self.end_if_empty(ROOT);
     }
 
-    /// The state, inputs and settings that hold in a scope.
+    /// The state, inputs and settings that apply in a scope.
     fn home(&self, scope: ScopeId) -> Option<&Home> {
         match &self.scopes.get(&self.scopes.get(&scope)?.home)?.kind {
             ScopeKind::Flow(home) => Some(home),
@@ -324,7 +327,7 @@ impl Machine {
         self.defs.get(usize::try_from(id).ok()?)
     }
 
-    /// A node with its definition.
+    /// A node and its definition.
     fn node(&self, id: NodeId) -> Option<(&TaskNode, Arc<Task>)> {
         let node = self.nodes.get(id)?;
         Some((node, Arc::clone(self.def(node.def)?)))
@@ -339,50 +342,50 @@ pub type WorkflowFiles = std::collections::BTreeMap<String, crate::effect::FileE
 pub struct TaskView {
     /// Its path: `fetch`, `each[3]`, `sub/fetch`, `again#2/step`.
     pub instance: String,
-    /// The container it is part of.
+    /// The path of the container around it.
     pub parent: Option<String>,
-    /// Which kind.
+    /// The type of the task, as in its file.
     pub kind: String,
-    /// Where it is.
+    /// The state of the instance.
     pub status: TaskStatus,
-    /// The newest attempt.
+    /// The newest attempt, from 1; 0 before the first.
     pub attempt: u32,
     /// When its newest attempt began.
     pub started_ms: Option<u64>,
-    /// When it ended.
+    /// When the instance ended, whatever way.
     pub ended_ms: Option<u64>,
-    /// Why it failed.
+    /// The failure of its last attempt.
     pub failure: Option<crate::effect::TaskFailure>,
-    /// What it depends on.
+    /// The ids of the tasks it depends on.
     pub depends_on: Vec<String>,
 }
 
-/// Where a task instance is.
+/// The state of a task instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskStatus {
-    /// For what it depends on.
+    /// Waits for its dependencies.
     Waiting,
-    /// For its turn.
+    /// Waits for a free slot.
     Ready,
-    /// It is performed, or its parts are.
+    /// The task or one of its parts is being performed.
     Running,
-    /// For its next attempt.
+    /// Waits for its next attempt.
     Retrying,
-    /// For somebody.
+    /// Waits for a decision.
     Deciding,
-    /// For time.
+    /// Waits for a time.
     Sleeping,
-    /// For somebody who knows whether it happened.
+    /// Whether it took effect is unknown; waits for a person to resolve that.
     InDoubt,
-    /// It ended well.
+    /// Ended with a result.
     Completed,
-    /// It failed.
+    /// Failed for good, and the workflow with it.
     Failed,
-    /// It failed, and the workflow goes on.
+    /// Failed for good, and the workflow continues.
     Continued,
-    /// It was left out.
+    /// Skipped by its condition, a command or a jump.
     Skipped,
-    /// It was stopped, or never began.
+    /// Stopped, or never begun, because its container ended.
     Cancelled,
 }

@@ -4,12 +4,12 @@
 
 use std::time::Duration;
 
-use belljar_store::{FlowError, Store, StoreError};
+use belljar_store::{Store, StoreError, WorkflowRecordError};
 
 use crate::workflow_store::{
-    Batch, CheckpointRow, CommandReceipt, CommandRow, EventRow, Filter, FlowRow, GiveBack, Lease,
-    LeaseRequest, LeftAlone, LoadedWorkflow, NewFlow, QueuedCommand, WorkflowStore,
-    WorkflowStoreError,
+    CheckpointRow, CommandRow, GiveBack, LeaseRequest, LoadedWorkflow, NewWorkflowRow,
+    QueuedCommand, ResumeExclusions, SentCommand, WorkflowBatch, WorkflowEventRow, WorkflowFilter,
+    WorkflowLease, WorkflowRow, WorkflowStore, WorkflowStoreError,
 };
 
 /// The store records a media type with each blob; the files of a workflow have none of their own.
@@ -34,24 +34,36 @@ impl SqliteWorkflowStore {
 }
 
 impl WorkflowStore for SqliteWorkflowStore {
-    async fn create(&self, flow: NewFlow) -> Result<(), WorkflowStoreError> {
-        Ok(self.store.create_flow(flow).await?)
+    async fn create(&self, flow: NewWorkflowRow) -> Result<(), WorkflowStoreError> {
+        Ok(self.store.create_workflow(flow).await?)
     }
 
-    async fn claim(&self, flow: &str, request: LeaseRequest) -> Result<Lease, WorkflowStoreError> {
-        Ok(self.store.claim_flow(flow, request).await?)
+    async fn claim(
+        &self,
+        flow: &str,
+        request: LeaseRequest,
+    ) -> Result<WorkflowLease, WorkflowStoreError> {
+        Ok(self.store.claim_workflow(flow, request).await?)
     }
 
-    async fn renew(&self, lease: &Lease, until_ms: i64) -> Result<(), WorkflowStoreError> {
-        Ok(self.store.renew_flow(lease, until_ms).await?)
+    async fn renew(&self, lease: &WorkflowLease, until_ms: i64) -> Result<(), WorkflowStoreError> {
+        Ok(self.store.renew_workflow(lease, until_ms).await?)
     }
 
-    async fn release(&self, lease: &Lease, how: GiveBack) -> Result<(), WorkflowStoreError> {
-        Ok(self.store.release_flow(lease, how).await?)
+    async fn release(
+        &self,
+        lease: &WorkflowLease,
+        how: GiveBack,
+    ) -> Result<(), WorkflowStoreError> {
+        Ok(self.store.release_workflow(lease, how).await?)
     }
 
-    async fn commit(&self, lease: &Lease, batch: Batch) -> Result<u64, WorkflowStoreError> {
-        Ok(self.store.commit_flow(lease, batch).await?)
+    async fn commit(
+        &self,
+        lease: &WorkflowLease,
+        batch: WorkflowBatch,
+    ) -> Result<u64, WorkflowStoreError> {
+        Ok(self.store.commit_workflow(lease, batch).await?)
     }
 
     async fn load(
@@ -59,7 +71,7 @@ impl WorkflowStore for SqliteWorkflowStore {
         flow: &str,
         checkpoint: Option<u64>,
     ) -> Result<LoadedWorkflow, WorkflowStoreError> {
-        Ok(self.store.load_flow(flow, checkpoint).await?)
+        Ok(self.store.load_workflow(flow, checkpoint).await?)
     }
 
     async fn checkpoints(
@@ -68,29 +80,29 @@ impl WorkflowStore for SqliteWorkflowStore {
         before: Option<u64>,
         limit: u32,
     ) -> Result<Vec<CheckpointRow>, WorkflowStoreError> {
-        Ok(self.store.flow_checkpoints(flow, before, limit).await?)
+        Ok(self.store.workflow_checkpoints(flow, before, limit).await?)
     }
 
-    async fn find(&self, flow: &str) -> Result<Option<FlowRow>, WorkflowStoreError> {
-        Ok(self.store.flow(flow).await?)
+    async fn find(&self, flow: &str) -> Result<Option<WorkflowRow>, WorkflowStoreError> {
+        Ok(self.store.workflow(flow).await?)
     }
 
     async fn list(
         &self,
-        filter: Filter,
+        filter: WorkflowFilter,
         before: Option<&str>,
         limit: u32,
-    ) -> Result<Vec<FlowRow>, WorkflowStoreError> {
-        Ok(self.store.flows(filter, before, limit).await?)
+    ) -> Result<Vec<WorkflowRow>, WorkflowStoreError> {
+        Ok(self.store.workflows(filter, before, limit).await?)
     }
 
     async fn abandoned(
         &self,
         now_ms: i64,
-        but: LeftAlone,
+        but: ResumeExclusions,
         limit: u32,
-    ) -> Result<Vec<FlowRow>, WorkflowStoreError> {
-        Ok(self.store.abandoned_flows(now_ms, but, limit).await?)
+    ) -> Result<Vec<WorkflowRow>, WorkflowStoreError> {
+        Ok(self.store.abandoned_workflows(now_ms, but, limit).await?)
     }
 
     async fn fork(
@@ -101,15 +113,15 @@ impl WorkflowStore for SqliteWorkflowStore {
         now_ms: i64,
         command: Option<QueuedCommand>,
     ) -> Result<(), WorkflowStoreError> {
-        Ok(self.store.fork_flow(flow, checkpoint, new_id, now_ms, command).await?)
+        Ok(self.store.fork_workflow(flow, checkpoint, new_id, now_ms, command).await?)
     }
 
     async fn send(
         &self,
         flow: &str,
         command: QueuedCommand,
-    ) -> Result<CommandReceipt, WorkflowStoreError> {
-        Ok(self.store.send_flow_command(flow, command).await?)
+    ) -> Result<SentCommand, WorkflowStoreError> {
+        Ok(self.store.send_workflow_command(flow, command).await?)
     }
 
     async fn commands(
@@ -119,7 +131,7 @@ impl WorkflowStore for SqliteWorkflowStore {
         limit: u32,
         timeout: Duration,
     ) -> Result<Vec<CommandRow>, WorkflowStoreError> {
-        Ok(self.store.wait_flow_commands(flow, after, limit, timeout).await?)
+        Ok(self.store.wait_workflow_commands(flow, after, limit, timeout).await?)
     }
 
     async fn command(
@@ -128,10 +140,10 @@ impl WorkflowStore for SqliteWorkflowStore {
         id: &str,
         timeout: Duration,
     ) -> Result<Option<CommandRow>, WorkflowStoreError> {
-        let answered = self.store.wait_flow_answer(flow, id, timeout).await?;
+        let answered = self.store.wait_workflow_answer(flow, id, timeout).await?;
         match answered {
             Some(command) => Ok(Some(command)),
-            None => Ok(self.store.flow_command(flow, id).await?),
+            None => Ok(self.store.workflow_command(flow, id).await?),
         }
     }
 
@@ -141,8 +153,8 @@ impl WorkflowStore for SqliteWorkflowStore {
         after: u64,
         limit: u32,
         timeout: Duration,
-    ) -> Result<Vec<EventRow>, WorkflowStoreError> {
-        Ok(self.store.wait_flow_events(flow, after, limit, timeout).await?)
+    ) -> Result<Vec<WorkflowEventRow>, WorkflowStoreError> {
+        Ok(self.store.wait_workflow_events(flow, after, limit, timeout).await?)
     }
 
     async fn put_blob(
@@ -151,7 +163,7 @@ impl WorkflowStore for SqliteWorkflowStore {
         bytes: Vec<u8>,
         now_ms: i64,
     ) -> Result<String, WorkflowStoreError> {
-        Ok(self.store.put_flow_blob(flow, bytes, MEDIA_TYPE, now_ms).await?)
+        Ok(self.store.put_workflow_blob(flow, bytes, MEDIA_TYPE, now_ms).await?)
     }
 
     async fn blob(&self, id: &str) -> Result<Option<Vec<u8>>, WorkflowStoreError> {
@@ -165,7 +177,7 @@ impl From<StoreError> for WorkflowStoreError {
             StoreError::Fenced { run_id, held, current } => {
                 Self::Superseded { flow: run_id, held, current }
             }
-            StoreError::Flow(error) => error.into(),
+            StoreError::Workflow(error) => error.into(),
             StoreError::Open { .. }
             | StoreError::Newer { .. }
             | StoreError::Foreign { .. }
@@ -182,18 +194,18 @@ impl From<StoreError> for WorkflowStoreError {
     }
 }
 
-impl From<FlowError> for WorkflowStoreError {
-    fn from(error: FlowError) -> Self {
+impl From<WorkflowRecordError> for WorkflowStoreError {
+    fn from(error: WorkflowRecordError) -> Self {
         match error {
-            FlowError::Unknown(flow) => Self::Unknown(flow),
-            FlowError::Exists(flow) => Self::Exists(flow),
-            FlowError::Held { flow_id, owner, until_ms } => {
-                Self::Held { flow: flow_id, owner, until_ms }
+            WorkflowRecordError::Unknown(flow) => Self::Unknown(flow),
+            WorkflowRecordError::Exists(flow) => Self::Exists(flow),
+            WorkflowRecordError::Held { workflow_id, owner, until_ms } => {
+                Self::Held { flow: workflow_id, owner, until_ms }
             }
-            FlowError::NoCheckpoint { flow_id, checkpoint } => {
-                Self::NoCheckpoint { flow: flow_id, checkpoint }
+            WorkflowRecordError::NoCheckpoint { workflow_id, checkpoint } => {
+                Self::NoCheckpoint { flow: workflow_id, checkpoint }
             }
-            FlowError::OutOfOrder { .. } | FlowError::Differs { .. } => {
+            WorkflowRecordError::OutOfOrder { .. } | WorkflowRecordError::Differs { .. } => {
                 Self::Conflict(error.to_string())
             }
         }

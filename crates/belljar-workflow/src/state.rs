@@ -1,4 +1,4 @@
-//! How values given to a part of the state are joined with what is there.
+//! Reducers: how a new value is combined with the old one in the state.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,10 @@ use serde_json::{Map, Number, Value};
 
 use crate::dag::Reducer;
 
-/// What the state cannot take.
+/// Why a value cannot be put into the state.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StateError {
-    /// A sum of something else.
+    /// A reducer that sums was given something else than a number.
     #[error("state.{part} sums numbers and was given {given}")]
     NotANumber {
         /// The part of the state.
@@ -17,7 +17,7 @@ pub enum StateError {
         /// The kind of value that was given, with its article.
         given: &'static str,
     },
-    /// A merge of something else.
+    /// A reducer that merges was given something else than an object.
     #[error("state.{part} merges objects and was given {given}")]
     NotAnObject {
         /// The part of the state.
@@ -25,7 +25,7 @@ pub enum StateError {
         /// The kind of value that was given, with its article.
         given: &'static str,
     },
-    /// What is there does not fit its reducer.
+    /// The old value is of a kind that the reducer cannot add to.
     #[error("state.{part} holds {held}, which its reducer cannot add to")]
     Held {
         /// The part of the state.
@@ -35,7 +35,7 @@ pub enum StateError {
     },
 }
 
-/// How a part is joined: as declared, or as its name has it in every workflow.
+/// The reducer of a part: as declared, or by the convention for its name.
 pub fn reducer_of(reducers: &BTreeMap<String, Reducer>, part: &str) -> Reducer {
     if let Some(reducer) = reducers.get(part) {
         return *reducer;
@@ -47,7 +47,7 @@ pub fn reducer_of(reducers: &BTreeMap<String, Reducer>, part: &str) -> Reducer {
     }
 }
 
-/// Joins a value with a part of the state, in place.
+/// Combines a value with a part of the state, in place.
 pub(crate) fn join(
     state: &mut Map<String, Value>,
     reducer: Reducer,
@@ -70,8 +70,8 @@ pub(crate) fn join(
     Ok(())
 }
 
-/// Whether a value fits, before anything is changed. What fits one state also fits it when other
-/// values that fit were joined first.
+/// Checks that a reducer can take a value, before anything is changed. A value that fits also fits
+/// after other fitting values were combined first.
 pub fn check_fits(
     state: &Map<String, Value>,
     reducer: Reducer,
@@ -99,7 +99,7 @@ pub fn check_fits(
     if fits { Ok(()) } else { Err(StateError::Held { part: part(), held: kind(held) }) }
 }
 
-/// A list is added item by item, anything else as one item.
+/// Adds a list item by item, anything else as one item.
 fn add(slot: &mut Value, value: Value, once: bool) {
     if slot.is_null() {
         *slot = Value::Array(Vec::new());
@@ -128,7 +128,7 @@ fn merge(slot: &mut Value, value: Value) {
     }
 }
 
-/// Whole numbers stay whole while they fit.
+/// Adds two numbers; integers stay integers while they fit.
 fn sum(held: &Value, value: &Value) -> Value {
     let whole = held.as_i64().or(held.is_null().then_some(0)).zip(value.as_i64());
     if let Some(total) = whole.and_then(|(held, value)| held.checked_add(value)) {
@@ -138,7 +138,7 @@ fn sum(held: &Value, value: &Value) -> Value {
     Number::from_f64(total).map_or(Value::Null, Value::Number)
 }
 
-/// The word for a kind of value.
+/// The kind of a value with its article, for messages.
 pub(crate) fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

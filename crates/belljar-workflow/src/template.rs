@@ -1,8 +1,9 @@
 //! Templates over a workflow's state, inputs and results.
 //!
-//! A string that is one `{{ expression }}` gives the expression's value; any other gives text. An
-//! unknown name is an error that says which, and what is near. Only what a template mentions is looked
-//! up, so that a small template stays cheap in a large workflow. No loader, no includes, bounded fuel.
+//! A string that is one `{{ expression }}` gives the expression's value; any other string gives
+//! text. An unknown name is an error that lists similar names. Only the values that a template
+//! mentions are looked up, so that a small template stays cheap in a large workflow. There is no
+//! loader and no include, and fuel is limited.
 
 mod budget;
 mod depth;
@@ -26,14 +27,14 @@ pub use error::TemplateError;
 pub(crate) use error::did_you_mean;
 pub use python::is_template_method;
 
-/// Steps one template may take.
+/// The most steps one template may take.
 const FUEL: u64 = 1_000_000;
-/// How many letters of a template an error tells.
+/// How many characters of a template an error quotes.
 const TOLD: usize = 400;
 
 static STRICT: LazyLock<Environment<'static>> =
     LazyLock::new(|| environment(UndefinedBehavior::Strict));
-/// What is not there is false where only its truth is asked for.
+/// A missing value is false in a condition.
 static LENIENT: LazyLock<Environment<'static>> =
     LazyLock::new(|| environment(UndefinedBehavior::SemiStrict));
 
@@ -57,27 +58,27 @@ fn environment(undefined: UndefinedBehavior) -> Environment<'static> {
     environment
 }
 
-/// What a template may name.
+/// The names that a template may use, and their values.
 pub(crate) trait TemplateNames {
-    /// The names there are.
+    /// The top-level names that exist.
     fn roots(&self) -> Vec<&'static str>;
-    /// All of one.
+    /// The whole value of a top-level name.
     fn whole(&self, root: &str) -> Option<Value>;
-    /// One part of one; nothing when there is none, or when it has no parts.
+    /// One part of a top-level name; `None` when it has no such part.
     fn part(&self, root: &str, key: &str) -> Option<Value>;
-    /// Whether what is not there is null, or false, and no error.
+    /// Whether a missing value is null or false instead of an error.
     fn lenient(&self) -> bool {
         false
     }
 }
 
-/// A value with every template in it resolved.
+/// A value with every template in it rendered.
 pub(crate) fn render(value: &Value, names: &dyn TemplateNames) -> Result<Value, TemplateError> {
     let value = render_at(value, names, 0)?;
     if is_deep(&value) { Err(TemplateError::Deep) } else { Ok(value) }
 }
 
-/// An object with every template in it resolved.
+/// An object with every template in it rendered.
 pub(crate) fn render_map(
     map: &Map<String, Value>,
     names: &dyn TemplateNames,
@@ -117,7 +118,7 @@ pub(crate) fn render_text(text: &str, names: &dyn TemplateNames) -> Result<Value
     let template = readable(text, &source, environment_of(names))?;
     let mentioned = mentioned_in_text(text, &template);
     let context = context(&mentioned, names);
-    let mut out = Page(Vec::new());
+    let mut out = RenderBuffer(Vec::new());
     unbroken(text, || template.render_captured_to(context, &mut out).map(drop))?
         .map_err(|error| explain(text, &error, &mentioned, names))?;
     Ok(Value::String(String::from_utf8_lossy(&out.0).into_owned()))
@@ -157,14 +158,15 @@ pub(crate) fn holds(condition: &str, names: &dyn TemplateNames) -> Result<bool, 
         Value::Null => false,
         Value::Bool(value) => value,
         Value::Number(number) => number.as_f64() != Some(0.0),
-        // What a text template renders to, when it was meant as a condition.
+        // The text of a template that was meant as a condition.
         Value::String(text) => !matches!(text.as_str(), "" | "false" | "False"),
         Value::Array(items) => !items.is_empty(),
         Value::Object(map) => !map.is_empty(),
     })
 }
 
-/// Names that a template mentions, as paths: `results.fetch`, `item`. An error when it cannot be read.
+/// The names that a template mentions, as paths: `results.fetch`, `item`. An error when the
+/// template cannot be parsed.
 pub fn names_in_template(text: &str) -> Result<BTreeSet<String>, TemplateError> {
     if !is_template(text) {
         return Ok(BTreeSet::new());
@@ -178,7 +180,7 @@ pub fn names_in_template(text: &str) -> Result<BTreeSet<String>, TemplateError> 
     Ok(mentioned_in_text(text, &template))
 }
 
-/// The same of a condition.
+/// The names that a condition mentions, as paths. An error when it is not one expression.
 pub fn names_in_expression(text: &str) -> Result<BTreeSet<String>, TemplateError> {
     let text = bare(text);
     match compiled(text, &guard::expression(text), &STRICT) {
@@ -193,7 +195,7 @@ pub fn names_in_expression(text: &str) -> Result<BTreeSet<String>, TemplateError
     }
 }
 
-/// What a text mentions, what it takes slices of included.
+/// The names that a text mentions, the operands of slices included.
 fn mentioned_in_text(text: &str, template: &Template<'_, '_>) -> BTreeSet<String> {
     let mut mentioned = sorted(template.undeclared_variables(true));
     if let Some(source) = guard::unsliced_text(text)
@@ -204,7 +206,7 @@ fn mentioned_in_text(text: &str, template: &Template<'_, '_>) -> BTreeSet<String
     mentioned
 }
 
-/// The same of an expression.
+/// The names that an expression mentions, the operands of slices included.
 fn mentioned_in_expression(text: &str, compiled: &Expression<'_, '_>) -> BTreeSet<String> {
     let mut mentioned = sorted(compiled.undeclared_variables(true));
     if let Some(source) = guard::unsliced_expression(text)
@@ -215,7 +217,7 @@ fn mentioned_in_expression(text: &str, compiled: &Expression<'_, '_>) -> BTreeSe
     mentioned
 }
 
-/// Refuses filters and tests nobody has; minijinja says so only when it comes to them.
+/// Refuses unknown filters and tests; minijinja reports them only when it reaches them.
 fn known_to(text: &str, called: &guard::FiltersAndTests) -> Result<(), TemplateError> {
     let is_missing = |source: String, kind: ErrorKind| {
         let tried = unbroken(&source, || STRICT.compile_expression(&source)?.eval(()));
@@ -234,7 +236,7 @@ fn known_to(text: &str, called: &guard::FiltersAndTests) -> Result<(), TemplateE
     Ok(())
 }
 
-/// Functions a template may call: they look like names.
+/// Whether a name is a function that a template may call.
 pub(crate) fn is_function(name: &str) -> bool {
     matches!(name, "len" | "range" | "dict") || states::is_function(name)
 }
@@ -243,7 +245,7 @@ fn is_template(text: &str) -> bool {
     text.contains("{{") || text.contains("{%") || text.contains("{#")
 }
 
-/// What is between the braces, when there is nothing else and it is one expression.
+/// The expression between the braces, when the text is one expression and nothing else.
 fn sole_expression(text: &str) -> Option<&str> {
     let inner = text.trim().strip_prefix("{{")?.strip_suffix("}}")?;
     let inner = inner.strip_prefix('-').unwrap_or(inner);
@@ -255,13 +257,13 @@ fn environment_of(names: &dyn TemplateNames) -> &'static Environment<'static> {
     if names.lenient() { &LENIENT } else { &STRICT }
 }
 
-/// A text whose values are counted.
+/// A text rewritten so that its values are counted.
 fn guarded(text: &str) -> Result<String, TemplateError> {
     depth::bounded_text(text).map_err(|what| unreadable(text, what))?;
     guard::text(text).map_err(|what| unreadable(text, what))
 }
 
-/// A text that can be rendered: `source` is the same, guarded.
+/// A parsed text template: `source` is the guarded form of `text`.
 fn readable<'a>(
     text: &str,
     source: &'a str,
@@ -270,7 +272,7 @@ fn readable<'a>(
     unbroken(text, || environment.template_from_str(source))?.map_err(|error| broken(text, &error))
 }
 
-/// An expression that can be evaluated: `source` is the same, guarded.
+/// A compiled expression: `source` is the guarded form of `text`.
 fn compiled<'a>(
     text: &str,
     source: &'a str,
@@ -283,16 +285,17 @@ fn compiled<'a>(
     unbroken(text, || environment.compile_expression(source))?.map_err(|error| broken(text, &error))
 }
 
-/// What minijinja gives; should it panic, that is an error of the template.
+/// The result of a call into minijinja; a panic becomes an error of the template.
 fn unbroken<T>(text: &str, work: impl FnOnce() -> T) -> Result<T, TemplateError> {
     let work = std::panic::AssertUnwindSafe(work);
-    std::panic::catch_unwind(work).map_err(|_| unreadable(text, "it cannot be done".to_owned()))
+    std::panic::catch_unwind(work)
+        .map_err(|_| unreadable(text, "the template engine failed".to_owned()))
 }
 
-/// What a text template writes, up to a bound.
-struct Page(Vec<u8>);
+/// The output of a text template, up to a limit.
+struct RenderBuffer(Vec<u8>);
 
-impl std::io::Write for Page {
+impl std::io::Write for RenderBuffer {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         if self.0.len().saturating_add(bytes.len()) > VALUE_BYTES {
             return Err(std::io::Error::other("the text is too large"));
@@ -306,7 +309,7 @@ impl std::io::Write for Page {
     }
 }
 
-/// Whether `}}` stands where no bracket is open: minijinja's lexer would panic on it.
+/// Whether `}}` comes where no bracket is open: minijinja's lexer would panic on it.
 fn closes_early(text: &str) -> bool {
     let mut balance = 0_i64;
     let mut quote = None;
@@ -328,7 +331,7 @@ fn closes_early(text: &str) -> bool {
     false
 }
 
-/// A condition without the braces that some write around it.
+/// A condition without the braces that some authors write around it.
 fn bare(condition: &str) -> &str {
     sole_expression(condition).unwrap_or(condition)
 }
@@ -337,7 +340,7 @@ fn sorted(names: impl IntoIterator<Item = String>) -> BTreeSet<String> {
     names.into_iter().collect()
 }
 
-/// The values of what is mentioned, and no others.
+/// The values that a template mentions, and no others.
 fn context(mentioned: &BTreeSet<String>, names: &dyn TemplateNames) -> BTreeMap<String, Jinja> {
     let mut parts: BTreeMap<&str, Option<BTreeMap<String, Jinja>>> = BTreeMap::new();
     for path in mentioned {
@@ -348,7 +351,7 @@ fn context(mentioned: &BTreeSet<String>, names: &dyn TemplateNames) -> BTreeMap<
             (Some(map), Some((key, value))) => {
                 map.insert(key.to_owned(), Jinja::from_serialize(&value));
             }
-            // A part that is not there may be a method: all of it is wanted.
+            // A missing part may be a method, which needs the whole value.
             (slot, _) => *slot = None,
         }
     }
@@ -365,7 +368,7 @@ fn context(mentioned: &BTreeSet<String>, names: &dyn TemplateNames) -> BTreeMap<
     context
 }
 
-/// A text that is not even tried; only its beginning is told.
+/// An error for a text that cannot be parsed; it quotes only the beginning.
 fn unreadable(template: &str, what: String) -> TemplateError {
     let mut told: String = template.chars().take(TOLD).collect();
     if told.len() < template.len() {
@@ -401,14 +404,14 @@ fn explain(
     broken(template, error)
 }
 
-/// What is named as `state["key"]`, written as a path.
+/// Names written as `state["key"]`, as paths.
 fn subscripts(template: &str, mentioned: &BTreeSet<String>) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for root in mentioned.iter().filter(|path| !path.contains('.')) {
         for piece in template.split(&format!("{root}[")).skip(1) {
             let quote = piece.chars().next().filter(|quote| matches!(quote, '"' | '\''));
             let inside = quote.and_then(|quote| piece.get(1..)?.split_once(quote));
-            // A key with a dot in it is no step of a path.
+            // A key with a dot in it cannot be a step of a path.
             found.extend(
                 inside
                     .filter(|(key, _)| !key.contains('.'))
@@ -419,7 +422,7 @@ fn subscripts(template: &str, mentioned: &BTreeSet<String>) -> BTreeSet<String> 
     found
 }
 
-/// The first step of a path that leads nowhere, and what is near it.
+/// The first step of a path that does not exist, and similar names.
 fn missing(path: &str, names: &dyn TemplateNames) -> Option<(String, Vec<String>)> {
     let steps: Vec<&str> = path.split('.').collect();
     let (root, rest) = steps.split_first()?;
@@ -450,7 +453,7 @@ fn missing(path: &str, names: &dyn TemplateNames) -> Option<(String, Vec<String>
     None
 }
 
-/// Names that somebody who wrote `name` may have meant, nearest first.
+/// Names that the author of `name` may have meant, nearest first.
 pub(crate) fn near(name: &str, candidates: &[String]) -> Vec<String> {
     let allowed = (name.chars().count() / 3).max(1);
     let mut found: Vec<(usize, &String)> = candidates
@@ -463,7 +466,7 @@ pub(crate) fn near(name: &str, candidates: &[String]) -> Vec<String> {
     found.into_iter().take(3).map(|(_, candidate)| candidate.clone()).collect()
 }
 
-/// How many letters differ (Levenshtein).
+/// The number of characters that differ (Levenshtein).
 fn distance(left: &str, right: &str) -> usize {
     let right: Vec<char> = right.chars().take(64).collect();
     let mut row: Vec<usize> = (0..=right.len()).collect();

@@ -4,7 +4,8 @@
 //! promises, which the conformance suite (`tests/it/conformance`) checks:
 //!
 //! - an acknowledged write is durable, and a batch is stored as a whole or not at all;
-//! - of two hosts that claim a workflow one gets it; a superseded host changes nothing and gets an error;
+//! - of two hosts that claim a workflow one gets it; a superseded host gets an error and changes
+//!   nothing;
 //! - numbers have no gap, and the same batch committed twice is committed once;
 //! - commands are taken in the order they were sent, once each, and their answers stay.
 //!
@@ -15,20 +16,20 @@ use std::{error::Error as StdError, time::Duration};
 use thiserror::Error;
 
 pub use belljar_store::{
-    CheckpointRow, CommandRow, FlowBatch as Batch, FlowCommand as QueuedCommand,
-    FlowEvent as EventRow, FlowFilter as Filter, FlowInput as InputRow, FlowLease as Lease,
-    FlowRow, FlowState as StatusRow, GiveBack, IntentChange, IntentRow, LeaseRequest, LeftAlone,
-    LoadedFlow as LoadedWorkflow, NewFlow, SentCommand as CommandReceipt, Why,
+    CheckpointRow, ClaimReason, CommandRow, GiveBack, IntentChange, IntentRow, LeaseRequest,
+    LoadedWorkflow, NewWorkflowRow, QueuedCommand, ResumeExclusions, SentCommand, WorkflowBatch,
+    WorkflowEventRow, WorkflowFilter, WorkflowInputRow, WorkflowLease, WorkflowRow,
+    WorkflowStatusUpdate,
 };
 
 /// Why an operation failed. Whatever the variant, nothing was changed, with one exception: after
-/// [`Failed`](Self::Failed) a commit may be durable or not, and the same batch may be committed again.
+/// [`Failed`](Self::Failed) a commit may be durable or not; the same batch may be committed again.
 #[derive(Debug, Error)]
 pub enum WorkflowStoreError {
     /// Another host has claimed the workflow since: this writer has to stop.
     #[error("workflow {flow} was taken over: fence {held} is held, {current} is current")]
     Superseded {
-        /// The workflow.
+        /// The id of the workflow.
         flow: String,
         /// The fence of the lease that was used.
         held: i64,
@@ -36,9 +37,9 @@ pub enum WorkflowStoreError {
         current: i64,
     },
     /// A host holds the workflow, or the workflow has not ended yet.
-    #[error("workflow {flow} belongs to `{owner}` until {until_ms}")]
+    #[error("workflow {flow} is claimed by `{owner}` until {until_ms}")]
     Held {
-        /// The workflow.
+        /// The id of the workflow.
         flow: String,
         /// The host that holds it.
         owner: String,
@@ -54,7 +55,7 @@ pub enum WorkflowStoreError {
     /// The workflow has no such checkpoint, or has it no longer.
     #[error("workflow {flow} has no checkpoint {checkpoint}")]
     NoCheckpoint {
-        /// The workflow.
+        /// The id of the workflow.
         flow: String,
         /// The number in the request.
         checkpoint: u64,
@@ -70,7 +71,10 @@ pub enum WorkflowStoreError {
 /// Stores workflows. Handles in several processes may share one storage.
 pub trait WorkflowStore: Send + Sync {
     /// Stores a new workflow that no host holds, with its state before the first input.
-    fn create(&self, flow: NewFlow) -> impl Future<Output = Result<(), WorkflowStoreError>> + Send;
+    fn create(
+        &self,
+        flow: NewWorkflowRow,
+    ) -> impl Future<Output = Result<(), WorkflowStoreError>> + Send;
 
     /// Claims a workflow: its fence grows. Refused while another host holds it, unless the request
     /// takes it over.
@@ -78,19 +82,19 @@ pub trait WorkflowStore: Send + Sync {
         &self,
         flow: &str,
         request: LeaseRequest,
-    ) -> impl Future<Output = Result<Lease, WorkflowStoreError>> + Send;
+    ) -> impl Future<Output = Result<WorkflowLease, WorkflowStoreError>> + Send;
 
     /// Extends a claim until a later time.
     fn renew(
         &self,
-        lease: &Lease,
+        lease: &WorkflowLease,
         until_ms: i64,
     ) -> impl Future<Output = Result<(), WorkflowStoreError>> + Send;
 
     /// Gives a workflow back. The lease is void afterwards, also while the workflow rests.
     fn release(
         &self,
-        lease: &Lease,
+        lease: &WorkflowLease,
         how: GiveBack,
     ) -> impl Future<Output = Result<(), WorkflowStoreError>> + Send;
 
@@ -98,8 +102,8 @@ pub trait WorkflowStore: Send + Sync {
     /// nothing of the batch is durable.
     fn commit(
         &self,
-        lease: &Lease,
-        batch: Batch,
+        lease: &WorkflowLease,
+        batch: WorkflowBatch,
     ) -> impl Future<Output = Result<u64, WorkflowStoreError>> + Send;
 
     /// A workflow as it is, or as it was at a checkpoint; checkpoint 0 is its beginning.
@@ -121,24 +125,24 @@ pub trait WorkflowStore: Send + Sync {
     fn find(
         &self,
         flow: &str,
-    ) -> impl Future<Output = Result<Option<FlowRow>, WorkflowStoreError>> + Send;
+    ) -> impl Future<Output = Result<Option<WorkflowRow>, WorkflowStoreError>> + Send;
 
     /// Workflows, newest first; only those before an id, if it is given.
     fn list(
         &self,
-        filter: Filter,
+        filter: WorkflowFilter,
         before: Option<&str>,
         limit: u32,
-    ) -> impl Future<Output = Result<Vec<FlowRow>, WorkflowStoreError>> + Send;
+    ) -> impl Future<Output = Result<Vec<WorkflowRow>, WorkflowStoreError>> + Send;
 
     /// Workflows that a host should claim: the lease has lapsed, and they are due or have commands
     /// that were not taken. `but` names those to leave alone.
     fn abandoned(
         &self,
         now_ms: i64,
-        but: LeftAlone,
+        but: ResumeExclusions,
         limit: u32,
-    ) -> impl Future<Output = Result<Vec<FlowRow>, WorkflowStoreError>> + Send;
+    ) -> impl Future<Output = Result<Vec<WorkflowRow>, WorkflowStoreError>> + Send;
 
     /// Makes a workflow from another's state at a checkpoint, without its commands and open
     /// intents: tasks under way belong to the other, and the fork has begun nothing. `command` is
@@ -157,7 +161,7 @@ pub trait WorkflowStore: Send + Sync {
         &self,
         flow: &str,
         command: QueuedCommand,
-    ) -> impl Future<Output = Result<CommandReceipt, WorkflowStoreError>> + Send;
+    ) -> impl Future<Output = Result<SentCommand, WorkflowStoreError>> + Send;
 
     /// Commands after a number, oldest first, taken or not; waits up to `timeout` for the first.
     fn commands(
@@ -184,7 +188,7 @@ pub trait WorkflowStore: Send + Sync {
         after: u64,
         limit: u32,
         timeout: Duration,
-    ) -> impl Future<Output = Result<Vec<EventRow>, WorkflowStoreError>> + Send;
+    ) -> impl Future<Output = Result<Vec<WorkflowEventRow>, WorkflowStoreError>> + Send;
 
     /// Stores bytes for as long as the workflow or one of its forks exists; returns their id.
     fn put_blob(

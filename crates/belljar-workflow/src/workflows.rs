@@ -1,4 +1,4 @@
-//! Workflows from the outside: made, commanded, watched, looked at. No claim is needed for that.
+//! Workflows from the outside: create, command, watch, fork, inspect. None of it needs a claim.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,44 +12,46 @@ use crate::{
     driver::{DriveError, encode, rebuild},
     event::WorkflowEvent,
     machine::{Machine, WorkflowFiles},
-    workflow_store::{CommandReceipt, NewFlow, QueuedCommand, WorkflowStore, WorkflowStoreError},
+    workflow_store::{
+        NewWorkflowRow, QueuedCommand, SentCommand, WorkflowStore, WorkflowStoreError,
+    },
 };
 
-/// Checkpoints among which the newest that has not ended is looked for.
+/// How many checkpoints are searched for the newest one at which the workflow had not ended.
 const NEWEST: u32 = 20;
 
-/// A workflow that is asked for.
+/// A workflow to create.
 #[derive(Debug, Clone)]
 pub struct NewWorkflow {
-    /// Its id.
+    /// The id, chosen by the caller; it must be new in the store.
     pub id: String,
-    /// Who asks.
+    /// Recorded as the creator, and the filter by which workflows are listed.
     pub caller: String,
-    /// What it is.
+    /// The tasks and their dependencies.
     pub dag: Dag,
-    /// What it is given.
+    /// Values for the workflow's inputs.
     pub inputs: Map<String, Value>,
-    /// The files it begins with.
+    /// The initial files of the workflow.
     pub files: WorkflowFiles,
-    /// What it is allowed, in its performer's words: [`Machine::with_terms`].
+    /// What the workflow is allowed, in a form only its performer reads: [`Machine::with_terms`].
     pub terms: Value,
 }
 
-/// Why something could not be done with a workflow.
+/// Why an operation on a workflow failed.
 #[derive(Debug, Error)]
 pub enum WorkflowError {
-    /// It is not well formed; nothing was made.
-    #[error("the workflow is not well formed")]
+    /// The workflow has faults; nothing was created.
+    #[error("the workflow has faults")]
     Faulty(DagFaults),
     /// The store failed or refused.
     #[error(transparent)]
     Store(#[from] WorkflowStoreError),
-    /// What the store kept cannot be read.
+    /// The stored workflow cannot be read.
     #[error(transparent)]
     Unreadable(#[from] DriveError),
 }
 
-/// The workflows an store keeps.
+/// All workflows in a store.
 #[derive(Debug)]
 pub struct Workflows<S> {
     store: Arc<S>,
@@ -62,27 +64,30 @@ impl<S> Clone for Workflows<S> {
 }
 
 impl<S: WorkflowStore> Workflows<S> {
-    /// Those of this store.
+    /// The workflows in this store.
     pub fn new(store: Arc<S>) -> Self {
         Self { store }
     }
 
-    /// The store.
+    /// The store that holds the workflows.
     pub fn store(&self) -> &Arc<S> {
         &self.store
     }
 
-    /// Checks a workflow and makes it durable. It begins when somebody drives it.
+    /// Checks a workflow and stores it. It begins when a driver claims it.
     pub async fn create(&self, new: NewWorkflow, now_ms: i64) -> Result<(), WorkflowError> {
         let NewWorkflow { id, caller, dag, inputs, files, terms } = new;
         let name = dag.name.clone();
         let machine = Machine::begin(&id, dag, inputs).map_err(WorkflowError::Faulty)?;
         let machine = machine.made_at(now_ms);
         let snapshot = write(&id, &machine.with_files(files).with_terms(terms))?;
-        Ok(self.store.create(NewFlow { id, name, caller, snapshot, created_ms: now_ms }).await?)
+        Ok(self
+            .store
+            .create(NewWorkflowRow { id, name, caller, snapshot, created_ms: now_ms })
+            .await?)
     }
 
-    /// Sends a command. Its answer comes when somebody drives the workflow.
+    /// Sends a command. The answer comes when a driver takes the command.
     pub async fn send(
         &self,
         flow: &str,
@@ -90,11 +95,11 @@ impl<S: WorkflowStore> Workflows<S> {
         by: &str,
         command: &WorkflowCommand,
         now_ms: i64,
-    ) -> Result<CommandReceipt, WorkflowError> {
+    ) -> Result<SentCommand, WorkflowError> {
         Ok(self.store.send(flow, queued(flow, id, by, command, now_ms)?).await?)
     }
 
-    /// The answer to a command, waited for this long. `None`: there is none yet.
+    /// The answer to a command; waits up to `timeout` for it. `None`: there is no answer yet.
     pub async fn answer(
         &self,
         flow: &str,
@@ -106,7 +111,7 @@ impl<S: WorkflowStore> Workflows<S> {
         answer.map(|(_, body)| read(flow, "an answer", &body)).transpose()
     }
 
-    /// Events after a number, waited for this long if there are none.
+    /// Events after a number; waits up to `timeout` for the first.
     pub async fn events(
         &self,
         flow: &str,
@@ -118,10 +123,10 @@ impl<S: WorkflowStore> Workflows<S> {
         rows.iter().map(|row| read(flow, "an event", &row.body)).collect()
     }
 
-    /// Makes a workflow that is what another was at a checkpoint, and gives back which: if none is
-    /// named, the newest at which it had not ended. What had ended by then is not done again, and its
-    /// files are what they were; what was under way, the other does for itself. If it is to wait,
-    /// `pause` says under which id and by whom: it never is without it.
+    /// Forks a workflow at a checkpoint and returns the checkpoint: the one given, or the newest at
+    /// which the workflow had not ended. Tasks that had ended by then keep their results and files;
+    /// tasks under way start anew in the fork. `pause`, the id and sender of a command, lets the
+    /// fork begin paused, with no moment at which it is not.
     pub async fn fork(
         &self,
         flow: &str,
@@ -140,7 +145,8 @@ impl<S: WorkflowStore> Workflows<S> {
             }
         };
         if candidates.is_empty() {
-            let why = format!("workflow {flow} has no checkpoint yet; 0 is its beginning");
+            let why =
+                format!("workflow {flow} has no checkpoint yet; checkpoint 0 is its beginning");
             return Err(WorkflowStoreError::Conflict(why).into());
         }
         let now = self.look(flow, None).await?;
@@ -155,7 +161,7 @@ impl<S: WorkflowStore> Workflows<S> {
                 return Ok(at);
             }
         }
-        let why = format!("workflow {flow} had ended by then; an earlier checkpoint can be forked");
+        let why = format!("workflow {flow} had ended at that checkpoint; fork an earlier one");
         Err(WorkflowStoreError::Conflict(why).into())
     }
 
@@ -169,7 +175,7 @@ impl<S: WorkflowStore> Workflows<S> {
     }
 }
 
-/// A command as it is sent.
+/// A command as the store queues it.
 fn queued(
     flow: &str,
     id: &str,
@@ -183,7 +189,7 @@ fn queued(
 
 fn write(flow: &str, value: &impl serde::Serialize) -> Result<Vec<u8>, WorkflowError> {
     encode(value).map_err(|error| {
-        let reason = format!("it cannot be written: {error}");
+        let reason = format!("cannot be written as JSON: {error}");
         DriveError::Damaged { flow: flow.to_owned(), reason }.into()
     })
 }
@@ -194,7 +200,7 @@ fn read<T: serde::de::DeserializeOwned>(
     body: &[u8],
 ) -> Result<T, WorkflowError> {
     serde_json::from_slice(body).map_err(|error| {
-        let reason = format!("{what}: {error}");
+        let reason = format!("cannot read {what}: {error}");
         DriveError::Damaged { flow: flow.to_owned(), reason }.into()
     })
 }

@@ -1,8 +1,11 @@
 //! Attempts with descriptors: what was inherited, how many there can be, where they can be sent.
 
-use std::{fs::File, os::fd::RawFd, os::unix::net::UnixStream};
+use std::{
+    fs::File,
+    os::{fd::RawFd, unix::net::UnixStream},
+};
 
-use belljar_runtime::Limits;
+use belljar_contract::Limits;
 use rustix::fs::FileType;
 
 use crate::harness::{

@@ -7,7 +7,7 @@ use std::{
     os::{fd::AsRawFd, unix::fs::PermissionsExt},
 };
 
-use belljar_runtime::Limits;
+use belljar_contract::Limits;
 use rustix::fs::FileType;
 
 use crate::harness::{

@@ -3,8 +3,6 @@
 
 use std::time::Duration;
 
-use belljar_runtime::{ErrorCode, Limits};
-
 use crate::{
     descriptors::cell_socket,
     harness::{
@@ -13,6 +11,7 @@ use crate::{
         raw::{self, call},
     },
 };
+use belljar_contract::{ErrorCode, Limits};
 
 // Frame kinds and shapes by hand: this file plays a guest that writes what it likes.
 const RUN: u8 = 1;

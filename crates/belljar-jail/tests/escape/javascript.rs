@@ -7,17 +7,14 @@ mod snippets;
 
 use std::{io, time::Duration};
 
-use belljar_runtime::{Host, Language, Limits, RunRequest};
+use belljar_contract::{Language, Limits, RunRequest};
+use belljar_runtime::Host;
 use belljar_worker::quickjs::QuickJs;
 use libtest_mimic::{Failed, Trial};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    harness::{
-        bait::Bait,
-        host::{self, Spec},
-        spawn::{self, Who},
-    },
+    harness::{bait::Bait, host, host::Spec, spawn, spawn::Who},
     modes::{needs_root, report},
 };
 
@@ -220,7 +217,7 @@ async fn run_one(host: &Host, code: String, timeout: Duration) -> ScriptEnd {
     let limits = Limits { timeout, cpu: timeout, memory: 64 << 20, ..Limits::DEFAULT };
     let request = RunRequest { limits, ..RunRequest::new(Language::JavaScript, code) };
     let result = host.run(request).await;
-    let tier = result.isolation.tier.to_owned();
+    let tier = result.isolation.tier.to_string();
     let ended = ScriptEnd { logs: result.logs, tier, ..ScriptEnd::default() };
     match result.error {
         None => ScriptEnd { value: result.result.get().to_owned(), ..ended },

@@ -5,8 +5,6 @@ use std::{
     os::fd::AsRawFd,
 };
 
-use belljar_runtime::{ErrorCode, Limits};
-
 use crate::harness::{
     attempt::{
         Attempt, Ending,
@@ -16,6 +14,7 @@ use crate::harness::{
     outcome::{Outcome, reached, refused_by},
     raw::{self, Errno, call, words},
 };
+use belljar_contract::{ErrorCode, Limits};
 
 /// Far over what a run of [`small_memory`] may have, slack of every kind included.
 const TOO_MUCH: usize = 384 << 20;

@@ -11,7 +11,7 @@ use crate::harness::{
     outcome::{Outcome, opened, own, permitted, reached},
     raw::{self, call, words},
 };
-use belljar_runtime::ErrorCode;
+use belljar_contract::ErrorCode;
 
 /// For a fork bomb in a session.
 pub(crate) const ROOM: &str = "there is room for 64 branches, and still a limit";

@@ -13,12 +13,12 @@ use std::{
     time::{Duration, Instant},
 };
 
+use belljar_contract::Limits;
 use belljar_jail::{
     CellGrants, CellLimits, GrantedTree, GuestEnd, Guests, TreeAccess, ZygotePlan, kill_by_pidfd,
     sample::{BranchProcesses, CellProcesses, CpuLedger, kernel_bytes},
     session::guest_end,
 };
-use belljar_runtime::Limits;
 use libtest_mimic::{Failed, Trial};
 use serde::{Deserialize, Serialize};
 

@@ -5,8 +5,9 @@ use std::{
     collections::BTreeSet, fs, io, os::unix::fs::MetadataExt, path::PathBuf, time::Duration,
 };
 
+use belljar_contract::Limits;
 use belljar_jail::Guests;
-use belljar_runtime::{Host, Limits};
+use belljar_runtime::{Host, RunOptions};
 use libtest_mimic::{Failed, Trial};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -196,6 +197,7 @@ async fn churn(host: Host, code: &'static str, bait: Bait) {
     loop {
         let limits = Limits { timeout: life, ..Limits::DEFAULT };
         let enough = tokio::time::sleep(life);
-        let _ = host.run_until(host::request(code, &bait, limits), enough).await;
+        let _ =
+            host.run_with(host::request(code, &bait, limits), RunOptions::default(), enough).await;
     }
 }

@@ -5,9 +5,10 @@ use std::{
     time::Duration,
 };
 
-use belljar_runtime::{Listener, Stream};
+use belljar_contract::Stream;
+use belljar_runtime::Listener;
 use belljar_server::{ApprovalKind, ApprovalRequest, RunReporter};
-use belljar_tools::{ApprovalNotice, Reach, Tool};
+use belljar_tools::{ApprovalNotice, Tool, ToolReach};
 
 use super::records::arguments;
 
@@ -17,7 +18,7 @@ pub(super) struct ClientObserver {
     pub(super) observer: RunReporter,
 }
 
-impl belljar_tools::Observer for ClientObserver {
+impl belljar_tools::CallObserver for ClientObserver {
     fn run_begins(&self, run_id: &str) {
         self.observer.started(run_id);
     }
@@ -42,7 +43,7 @@ impl belljar_tools::Observer for ClientObserver {
         self.observer.settled(id);
     }
 
-    fn call_begins(&self, tool: &Tool, _reach: Reach) {
+    fn call_begins(&self, tool: &Tool, _reach: ToolReach) {
         self.observer.call_began(&tool.qualified_name());
     }
 
@@ -74,9 +75,9 @@ impl PrintForwarder {
 impl Listener for PrintForwarder {
     fn printed(&self, stream: Stream, text: &[u8]) {
         let (stream, rest) = match stream {
-            Stream::Stdout => (belljar_server::Stream::Stdout, Some(&self.stdout)),
-            Stream::Stderr => (belljar_server::Stream::Stderr, Some(&self.stderr)),
-            Stream::Log => (belljar_server::Stream::Log, None),
+            Stream::Stdout => (Stream::Stdout, Some(&self.stdout)),
+            Stream::Stderr => (Stream::Stderr, Some(&self.stderr)),
+            Stream::Log => (Stream::Log, None),
         };
         let Some(rest) = rest else {
             return self.observer.printed(stream, &String::from_utf8_lossy(text));

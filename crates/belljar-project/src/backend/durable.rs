@@ -9,9 +9,9 @@ use std::{
     time::Duration,
 };
 
+use belljar_contract::RunStatus;
 use belljar_server::{ApprovalKind, ApprovalRequest, EndRun, RunInfo, RunReport, RunReporter};
 use belljar_store::{Approvals, RunSummary, Store};
-use serde_json::{Value, json};
 use tokio::{
     sync::Notify,
     time::{Instant, sleep},
@@ -85,15 +85,15 @@ impl ProjectBackend {
             self.adoption.forget(&run.id);
             return false;
         }
-        let nobody_has = match run.status.as_str() {
-            "running" => !is_owner_alive(&run.owner),
-            "interrupted" | "in_doubt" | "approval_required" => true,
-            // Its client aborted it.
-            _ => false,
+        let nobody_has = match run.status {
+            RunStatus::Running => !is_owner_alive(&run.owner),
+            RunStatus::Interrupted | RunStatus::InDoubt | RunStatus::ApprovalRequired => true,
+            // It has ended, or its client aborted it.
+            RunStatus::Completed | RunStatus::Failed | RunStatus::Aborted => false,
         };
         run.durable
             && nobody_has
-            && run.vain < MAX_FAILED_RESUMES
+            && run.fruitless_attempts < MAX_FAILED_RESUMES
             && !is_of_workflow(&run.id)
             && !self.executor.is_active(&run.id)
             && !self.adoption.is_paused(&run.id)
@@ -113,11 +113,11 @@ impl ProjectBackend {
         };
         let mut found: Vec<RunSummary> = unfinished
             .into_iter()
-            .filter(|run| self.is_resumable_here(&run.summary, run.waits))
+            .filter(|run| self.is_resumable_here(&run.summary, run.has_pending_approval))
             .map(|run| run.summary)
             .collect();
         // First the runs that a person has just decided about: that person is waiting.
-        found.sort_by_key(|run| matches!(run.status.as_str(), "running" | "interrupted"));
+        found.sort_by_key(|run| matches!(run.status, RunStatus::Running | RunStatus::Interrupted));
         found.into_iter().map(records::run).collect()
     }
 
@@ -126,8 +126,9 @@ impl ProjectBackend {
         let resumed =
             self.executor.resume_found(id, Arc::new(ClientObserver { observer }), aborted).await;
         let report = match resumed {
-            Ok(ResumeOutcome::Ran(result)) => super::report(*result),
-            Ok(ResumeOutcome::Ended(json)) => RunReport::from_json(json.get()).ok()?,
+            Ok(ResumeOutcome::Ran(result) | ResumeOutcome::Ended(result)) => {
+                RunReport::ended(*result)
+            }
             Err(error) => {
                 self.adoption.pause(id);
                 if !matches!(error, ResumeError::StillRunning { .. }) {
@@ -137,10 +138,11 @@ impl ProjectBackend {
                 return None;
             }
         };
-        match report.value.get("status").and_then(Value::as_str) {
-            Some("completed" | "failed" | "aborted") => self.adoption.forget(id),
+        if report.status().is_final() {
+            self.adoption.forget(id);
+        } else {
             // It would stop again for the same reason.
-            _ => self.adoption.pause(id),
+            self.adoption.pause(id);
         }
         Some(report)
     }
@@ -149,7 +151,7 @@ impl ProjectBackend {
     pub(super) async fn end_stored_run(&self, id: &str) -> EndRun {
         let Some(store) = self.executor.store() else { return EndRun::Over };
         let Ok(Some(record)) = store.run(id).await else { return EndRun::Over };
-        if record.result_json.is_some() || record.summary.status == "aborted" {
+        if record.result_json.is_some() || record.summary.status == RunStatus::Aborted {
             return EndRun::Over;
         }
         match self.executor.end_run(&record.summary).await {
@@ -175,19 +177,20 @@ impl ProjectBackend {
         loop {
             let record = store.run(id).await.ok().flatten()?;
             if let Some(result) = &record.result_json {
-                return RunReport::from_json(result).ok();
+                return serde_json::from_str(result).ok().map(RunReport::ended);
             }
             let run = &record.summary;
             // An aborted run waits for nobody, even if its approvals are still open.
-            let waiting = match run.status.as_str() {
-                "aborted" => Vec::new(),
-                _ => pending_approvals(store, id).await,
+            let waiting = match run.status == RunStatus::Aborted {
+                true => Vec::new(),
+                false => pending_approvals(store, id).await,
             };
             let is_next = self.is_resumable_here(run, !waiting.is_empty());
             if is_next {
                 self.adoption.notify();
             }
-            let goes_on = is_next || run_status(run) == "running" || self.executor.is_active(id);
+            let goes_on =
+                is_next || run_status(run) == RunStatus::Running || self.executor.is_active(id);
             if !waiting.is_empty() || !goes_on || Instant::now() >= until {
                 return Some(unfinished_report(run, waiting, goes_on));
             }
@@ -207,35 +210,39 @@ async fn pending_approvals(store: &Store, run_id: &str) -> Vec<ApprovalRequest> 
 fn unfinished_report(run: &RunSummary, waiting: Vec<ApprovalRequest>, goes_on: bool) -> RunReport {
     let status = match waiting.first() {
         None => run_status(run),
-        Some(_) if waiting.iter().any(|one| one.kind == ApprovalKind::InDoubt) => "in_doubt",
-        Some(_) => "approval_required",
+        Some(_) if waiting.iter().any(|one| one.kind == ApprovalKind::InDoubt) => {
+            RunStatus::InDoubt
+        }
+        Some(_) => RunStatus::ApprovalRequired,
     };
-    let mut value = json!({ "id": run.id, "status": status, "success": false });
-    let goes_on = goes_on || !waiting.is_empty();
-    if let (Some(message), Some(fields)) = (message(run, status, goes_on), value.as_object_mut()) {
-        fields.insert("message".to_owned(), message.into());
-    }
-    RunReport { waiting, ..RunReport::ended(value) }
+    let message = message(run, status, goes_on || !waiting.is_empty());
+    RunReport { waiting, ..RunReport::unfinished(&run.id, status, message) }
 }
 
 /// Tells the client why a run rests and how to resume it.
-fn message(run: &RunSummary, status: &str, goes_on: bool) -> Option<String> {
+fn message(run: &RunSummary, status: RunStatus, goes_on: bool) -> Option<String> {
     let id = &run.id;
     match status {
-        "aborted" => Some(format!(
+        RunStatus::Aborted => Some(format!(
             "The run was aborted. A person can resume it: `belljar resume \
                                    {id}`."
         )),
-        "interrupted" if run.vain >= MAX_FAILED_RESUMES => Some(format!(
+        RunStatus::Interrupted if run.fruitless_attempts >= MAX_FAILED_RESUMES => Some(format!(
             "{} hosts in a row ended during this run, and it made no progress, so hosts leave it \
              alone. Check its code, then resume it: `belljar resume {id}`.",
-            run.vain
+            run.fruitless_attempts
         )),
-        "interrupted" => Some("The run was interrupted and resumes by itself.".to_owned()),
-        "in_doubt" | "approval_required" if !goes_on && run.durable => Some(format!(
-            "The run stopped and is retried from time to time. To retry now: \
+        RunStatus::Interrupted => Some("The run was interrupted and resumes by itself.".to_owned()),
+        RunStatus::InDoubt | RunStatus::ApprovalRequired if !goes_on && run.durable => {
+            Some(format!(
+                "The run stopped and is retried from time to time. To retry now: \
                           `belljar resume {id}`."
-        )),
-        _ => None,
+            ))
+        }
+        RunStatus::Running
+        | RunStatus::Completed
+        | RunStatus::Failed
+        | RunStatus::ApprovalRequired
+        | RunStatus::InDoubt => None,
     }
 }

@@ -3,7 +3,7 @@
 use belljar_server::{
     ApprovalKind, ApprovalRequest, EventInfo, Records, RecordsError, RunInfo, StorageSizes,
 };
-use belljar_store::{Approval, Approvals, Event, RunSummary, StoreError, Trouble};
+use belljar_store::{Approval, Approvals, RunSummary, StoreError, StoredEvent, Trouble};
 use serde_json::{Map, Value};
 
 use super::ProjectBackend;
@@ -77,7 +77,7 @@ pub(super) fn arguments(text: &str) -> Value {
 
 pub(super) fn run(run: RunSummary) -> RunInfo {
     RunInfo {
-        status: run_status(&run).to_owned(),
+        status: run_status(&run),
         id: run.id,
         language: run.language,
         durable: run.durable,
@@ -86,7 +86,7 @@ pub(super) fn run(run: RunSummary) -> RunInfo {
     }
 }
 
-fn event(event: Event) -> EventInfo {
+fn event(event: StoredEvent) -> EventInfo {
     EventInfo {
         seq: unsigned(event.seq),
         run_id: event.run_id,

@@ -2,19 +2,15 @@
 
 use std::time::Duration;
 
-use belljar_runtime::{
-    ErrorCode, FileError, RunError, RunResult, SessionFile, SessionFileKind, Status, most_sessions,
-    run_id, unrun,
-};
+use belljar_contract::{ErrorCode, ExecuteRequest, LimitsRequest, RunError, RunResult, RunStatus};
+use belljar_runtime::{FileError, SessionFile, SessionFileKind, most_sessions, run_id};
 use belljar_server::{
-    CheckpointInfo, CheckpointTaken, ExecuteRequest, FileContent, FileInfo, FileKind, FileList,
-    RunReport, RunReporter, SessionError, SessionInfo, SessionRequest, Sessions,
+    CheckpointInfo, CheckpointTaken, FileContent, FileInfo, FileKind, FileList, RunReport,
+    RunReporter, SessionError, SessionInfo, SessionRequest, Sessions,
 };
 
-use super::{ProjectBackend, language, report};
-use crate::{
-    KeptSession, Language, RunDurability, SessionLifetimes, SessionLookupError, SessionOwner,
-};
+use super::{DEFAULT_LANGUAGE, ProjectBackend};
+use crate::{KeptSession, RunDurability, SessionLifetimes, SessionLookupError, SessionOwner};
 
 /// Most sessions that one fork may create.
 const MAX_FORKS: u32 = 64;
@@ -29,9 +25,9 @@ impl Sessions for ProjectBackend {
                 hint: Some("omit `commit`, and download the session's files instead".to_owned()),
             });
         }
-        let made = belljar_runtime::SessionRequest {
-            language: language(request.language),
-            limits: self.permissions.limits(&request.limits),
+        let made = belljar_runtime::SessionSpec {
+            language: request.language.unwrap_or(DEFAULT_LANGUAGE),
+            limits: self.permissions.limits.with(&request.limits),
             grants: self.permissions.grants(&request.grants).map_err(asked)?,
             workspace: workspace.map(|workspace| workspace.path),
         };
@@ -39,7 +35,8 @@ impl Sessions for ProjectBackend {
             idle: request.idle_seconds.map(Duration::from_secs),
             lifetime: request.lifetime_seconds.map(Duration::from_secs),
         };
-        let whose = SessionOwner { caller: self.permissions.caller.clone(), tools: request.tools };
+        let whose =
+            SessionOwner { caller: self.permissions.caller.clone(), tools: request.grants.tools };
         let kept = self.sessions.open(made, lifetimes, whose).await;
         Ok(info(&kept.map_err(asked)?))
     }
@@ -66,7 +63,7 @@ impl Sessions for ProjectBackend {
         let run = run_id();
         observer.started(&run);
         let result = self.run_in(&kept, run, request, observer).await;
-        Ok(report(result))
+        Ok(RunReport::ended(result))
     }
 
     async fn checkpoint(&self, id: &str) -> Result<CheckpointTaken, SessionError> {
@@ -157,18 +154,16 @@ impl ProjectBackend {
     ) -> RunResult {
         let aborted = observer.aborted();
         if let Some(error) = limit_of_session(&request.limits) {
-            return RunResult { id: run, ..unrun(Status::Failed, error) };
+            return RunResult::not_run(run, RunStatus::Failed, error);
         }
-        request.tools = request.tools.or_else(|| kept.tools.clone());
-        request.language = request.language.or(Some(shown_language(kept.session.language())));
+        request.grants.tools = request.grants.tools.or_else(|| kept.tools.clone());
+        request.language = request.language.or(Some(kept.session.language()));
         let mut execution = match self.execution(request, observer) {
             Ok(execution) => execution,
-            Err(error) => return RunResult { id: run, ..unrun(Status::Failed, error) },
+            Err(error) => return RunResult::not_run(run, RunStatus::Failed, error),
         };
-        let own = kept.session.limits();
         let limits = &mut execution.request.limits;
-        (limits.memory, limits.processes, limits.open_files) =
-            (own.memory, own.processes, own.open_files);
+        *limits = limits.in_session(&kept.session.limits());
         if execution.durability == RunDurability::IfAsked {
             // The run waits for a person only as long as its host lives: a session has no journal.
             execution.durability = RunDurability::Never;
@@ -178,15 +173,8 @@ impl ProjectBackend {
 }
 
 /// The error for a run that sets a limit which belongs to its whole session.
-fn limit_of_session(asked: &belljar_server::Limits) -> Option<RunError> {
-    let of_session = [
-        ("memory_mb", asked.memory_mb.is_some()),
-        ("processes", asked.processes.is_some()),
-        ("open_files", asked.open_files.is_some()),
-        ("disk_mb", asked.disk_mb.is_some()),
-        ("inodes", asked.inodes.is_some()),
-    ];
-    let (name, _) = of_session.into_iter().find(|(_, is_asked)| *is_asked)?;
+fn limit_of_session(asked: &LimitsRequest) -> Option<RunError> {
+    let name = asked.first_of_session()?.json_key();
     let message = format!(
         "`{name}` is a limit of the whole session; a single run cannot change \
                            it"
@@ -200,7 +188,7 @@ fn info(kept: &KeptSession) -> SessionInfo {
     let there = info.checkpoints.iter().filter(|checkpoint| checkpoint.dropped.is_none());
     SessionInfo {
         session_id: info.id,
-        language: shown_language(info.language),
+        language: info.language,
         created_ms: info.created_ms,
         last_used_ms: info.last_used_ms,
         expires_ms: kept.expires_ms(),
@@ -219,15 +207,6 @@ fn file(file: SessionFile) -> FileInfo {
         SessionFileKind::Link => FileKind::Link,
     };
     FileInfo { path: file.path, bytes: file.bytes, kind }
-}
-
-fn shown_language(language: Language) -> belljar_server::Language {
-    match language {
-        Language::TypeScript => belljar_server::Language::TypeScript,
-        Language::JavaScript => belljar_server::Language::JavaScript,
-        Language::Python => belljar_server::Language::Python,
-        Language::Bash => belljar_server::Language::Bash,
-    }
 }
 
 fn no_session(error: SessionLookupError) -> SessionError {

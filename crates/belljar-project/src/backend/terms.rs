@@ -5,8 +5,10 @@ use std::{
     time::Duration,
 };
 
-use belljar_runtime::{CommitExecutable, ErrorCode, Grants, Limits, RunError, Workspace};
-use belljar_server::Access;
+use belljar_contract::{
+    Access, CommitExecutable, ErrorCode, Grants, GrantsRequest, Limits, RunError, Workspace,
+    WorkspaceRequest,
+};
 use belljar_tools::Glob;
 
 use super::WorkflowServiceOptions;
@@ -45,35 +47,9 @@ pub struct ExecutablePermissions {
 }
 
 impl ClientPermissions {
-    /// The limits of a run that asks for these. The host refuses what is above its maxima.
-    pub(super) fn limits(&self, asked: &belljar_server::Limits) -> Limits {
-        const MIB: u64 = 1 << 20;
-        let usual = self.limits;
-        let time = |ms: Option<u64>, usual| ms.map_or(usual, Duration::from_millis);
-        let mebibytes = |mb: Option<u64>, usual| mb.map_or(usual, |mb| mb.saturating_mul(MIB));
-        let timeout = time(asked.timeout_ms, usual.timeout);
-        // CPU time follows wall time, where only that is said.
-        let usual_cpu = if asked.timeout_ms.is_some() { timeout } else { usual.cpu };
-        Limits {
-            timeout,
-            cpu: time(asked.cpu_ms, usual_cpu),
-            memory: mebibytes(asked.memory_mb, usual.memory),
-            code_bytes: asked.code_bytes.unwrap_or(usual.code_bytes),
-            context_bytes: asked.context_bytes.unwrap_or(usual.context_bytes),
-            output_bytes: asked.output_bytes.unwrap_or(usual.output_bytes),
-            result_bytes: asked.result_bytes.unwrap_or(usual.result_bytes),
-            processes: asked.processes.unwrap_or(usual.processes),
-            open_files: asked.open_files.unwrap_or(usual.open_files),
-            disk: mebibytes(asked.disk_mb, usual.disk),
-            inodes: asked.inodes.unwrap_or(usual.inodes),
-            tool_calls: asked.tool_calls.unwrap_or(usual.tool_calls),
-            tool_timeout: time(asked.tool_timeout_ms, usual.tool_timeout),
-        }
-    }
-
     /// The grants asked for, if the operator allows every one of them. Values of variables are the
     /// client's own, and modules and commands are what the jail bounds anyway.
-    pub(super) fn grants(&self, asked: &belljar_server::Grants) -> Result<Grants, RunError> {
+    pub(super) fn grants(&self, asked: &GrantsRequest) -> Result<Grants, RunError> {
         if asked.net != Access::None {
             let message = "network access cannot be granted here";
             return Err(RunError::new(ErrorCode::PermissionNetwork, message)
@@ -94,10 +70,10 @@ impl ClientPermissions {
     /// The workspace asked for: one that is committed has to be writable, any other readable.
     pub(super) fn workspace(
         &self,
-        asked: Option<&belljar_server::Workspace>,
+        asked: Option<&WorkspaceRequest>,
     ) -> Result<Option<Workspace>, RunError> {
         let Some(asked) = asked else { return Ok(None) };
-        let belljar_server::Workspace { path, commit, commit_executable } = asked;
+        let WorkspaceRequest { path, commit, commit_executable } = asked;
         let (roots, what) = match commit {
             true => (&self.writable, "committing to"),
             false => (&self.readable, "working on"),

@@ -17,7 +17,7 @@ use belljar_server::{
 };
 use belljar_workflow::{
     WorkflowError as FlowError, WorkflowStoreError,
-    workflow_store::{Filter, FlowRow},
+    workflow_store::{WorkflowFilter, WorkflowRow},
 };
 use belljar_workflow_formats::CodeExecution;
 use tokio_util::sync::CancellationToken;
@@ -177,7 +177,10 @@ impl WorkflowBackend for ProjectBackend {
         at_most: u32,
         before: Option<&str>,
     ) -> Result<Vec<WorkflowInfo>, WorkflowApiError> {
-        let filter = Filter { caller: Some(self.permissions.caller.clone()), ..Filter::default() };
+        let filter = WorkflowFilter {
+            caller: Some(self.permissions.caller.clone()),
+            ..WorkflowFilter::default()
+        };
         let listed = self.enabled_workflows()?.list(filter, before, at_most).await;
         Ok(listed.map_err(workflow_error)?.into_iter().map(info).collect())
     }
@@ -255,7 +258,7 @@ impl Warnings {
     }
 }
 
-fn info(row: FlowRow) -> WorkflowInfo {
+fn info(row: WorkflowRow) -> WorkflowInfo {
     let moment = |ms: i64| u64::try_from(ms).unwrap_or_default();
     WorkflowInfo {
         status: crate::status_of(&row).to_owned(),

@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use belljar_contract::{Limit, Quantity};
 use thiserror::Error;
 
 /// Why a text is not a quantity.
@@ -26,9 +27,29 @@ pub enum QuantityError {
 const DURATIONS: &str = "300ms, 30s, 5m or 1h (a plain number is seconds)";
 const SIZES: &str = "64KiB, 512MiB or 1GB (a plain number is bytes)";
 
+/// The amount of a limit as it stands in a file or after a flag: nanoseconds, bytes or a count.
+pub fn parse(limit: Limit, text: &str) -> Result<u64, QuantityError> {
+    match limit.quantity() {
+        Quantity::Time => {
+            duration(text).map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
+        }
+        Quantity::Size => size(text),
+        Quantity::Count => count(text).map(u64::from),
+    }
+}
+
+/// The amount of a limit for people.
+pub fn show(limit: Limit, amount: u64) -> String {
+    match limit.quantity() {
+        Quantity::Time => show_duration(Duration::from_nanos(amount)),
+        Quantity::Size => show_size(amount),
+        Quantity::Count => grouped(amount),
+    }
+}
+
 /// A duration; a plain number is seconds.
 pub fn duration(text: &str) -> Result<Duration, QuantityError> {
-    let nanoseconds = parse(text, DURATIONS, |unit| {
+    let nanoseconds = scan(text, DURATIONS, |unit| {
         Some(match unit {
             "us" | "µs" => 1_000,
             "ms" => 1_000_000,
@@ -43,7 +64,7 @@ pub fn duration(text: &str) -> Result<Duration, QuantityError> {
 
 /// A size in bytes; `KB` is 1,000 and `KiB` is 1,024.
 pub fn size(text: &str) -> Result<u64, QuantityError> {
-    parse(text, SIZES, |unit| {
+    scan(text, SIZES, |unit| {
         Some(match unit.to_ascii_lowercase().as_str() {
             "" | "b" => 1,
             "kb" => 1_000,
@@ -60,11 +81,11 @@ pub fn size(text: &str) -> Result<u64, QuantityError> {
 /// A count without a unit.
 pub fn count(text: &str) -> Result<u32, QuantityError> {
     let example = "32";
-    let value = parse(text, example, |unit| unit.is_empty().then_some(1))?;
+    let value = scan(text, example, |unit| unit.is_empty().then_some(1))?;
     u32::try_from(value).map_err(|_| QuantityError::TooLarge(text.to_owned()))
 }
 
-fn parse(
+fn scan(
     text: &str,
     example: &'static str,
     scale_of: impl Fn(&str) -> Option<u64>,

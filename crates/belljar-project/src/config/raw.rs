@@ -7,17 +7,17 @@ use std::{
     time::Duration,
 };
 
-use crate::CommitExecutable;
+use belljar_contract::Limit;
+use belljar_paths::names::first_unlisted;
 use belljar_store::RecordKind;
-use belljar_tools::{Policy, RawServer, Rule};
-use serde::{Deserialize, Deserializer, de::Visitor};
+use belljar_tools::{PolicyRule, RawServer, ToolPolicy};
+use serde::{
+    Deserialize, Deserializer,
+    de::{DeserializeSeed, Error as _, MapAccess, Visitor},
+};
 use toml::Spanned;
 
-use super::{
-    ConfigError, LimitKey,
-    quantity::{self, QuantityError},
-    retention,
-};
+use super::{ConfigError, quantity, quantity::QuantityError, retention};
 
 /// A parsed file and its path.
 #[derive(Debug)]
@@ -56,9 +56,9 @@ struct RawWorkspace {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct RawPermissions {
-    allow: Vec<Rule>,
-    ask: Vec<Rule>,
-    deny: Vec<Rule>,
+    allow: Vec<PolicyRule>,
+    ask: Vec<PolicyRule>,
+    deny: Vec<PolicyRule>,
     approval_timeout: Option<Spanned<RawQuantity>>,
 }
 
@@ -117,46 +117,56 @@ raw_retention! {
     workflows_days => Workflows,
 }
 
-macro_rules! raw_limits {
-    (fields $name:ident { $($extra:ident: $type:ty)? } $($field:ident => $key:ident,)*) => {
-        #[derive(Debug, Default, Deserialize)]
-        #[serde(deny_unknown_fields, default)]
-        struct $name {
-            $($field: Option<Spanned<RawQuantity>>,)*
-            $($extra: $type,)?
-        }
-
-        impl $name {
-            fn entries(&self) -> Vec<(LimitKey, &Spanned<RawQuantity>)> {
-                [$((LimitKey::$key, self.$field.as_ref()),)*]
-                    .into_iter()
-                    .filter_map(|(key, value)| Some((key, value?)))
-                    .collect()
-            }
-        }
-    };
-    ($name:ident { $($extra:tt)* }) => {
-        raw_limits! {
-            fields $name { $($extra)* }
-            timeout => Timeout,
-            cpu => Cpu,
-            memory => Memory,
-            code_bytes => CodeBytes,
-            context_bytes => ContextBytes,
-            output_bytes => OutputBytes,
-            result_bytes => ResultBytes,
-            processes => Processes,
-            open_files => OpenFiles,
-            disk => Disk,
-            inodes => Inodes,
-            tool_calls => ToolCalls,
-            tool_timeout => ToolTimeout,
-        }
-    };
+/// `[limits]`, or `[limits.maximum]` in it: a value for each limit of the table that is stated.
+#[derive(Debug, Default)]
+struct RawLimits {
+    stated: Vec<(Limit, Spanned<RawQuantity>)>,
+    maximum: Vec<(Limit, Spanned<RawQuantity>)>,
 }
 
-raw_limits!(RawLimits { maximum: RawMaximum });
-raw_limits!(RawMaximum {});
+/// The key of `[limits]` that is not a limit.
+const MAXIMUM: &str = "maximum";
+
+impl<'de> Deserialize<'de> for RawLimits {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(LimitsVisitor { may_have_maximum: true })
+    }
+}
+
+/// Reads a table of limits by the names of the contract.
+struct LimitsVisitor {
+    may_have_maximum: bool,
+}
+
+impl<'de> DeserializeSeed<'de> for LimitsVisitor {
+    type Value = RawLimits;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<RawLimits, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for LimitsVisitor {
+    type Value = RawLimits;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a table of limits")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RawLimits, A::Error> {
+        let mut limits = RawLimits::default();
+        while let Some(key) = map.next_key::<String>()? {
+            if key == MAXIMUM && self.may_have_maximum {
+                limits.maximum = map.next_value_seed(Self { may_have_maximum: false })?.stated;
+                continue;
+            }
+            let limit = Limit::from_key(&key);
+            let limit = limit.ok_or_else(|| A::Error::unknown_field(&key, Limit::KEYS))?;
+            limits.stated.push((limit, map.next_value()?));
+        }
+        Ok(limits)
+    }
+}
 
 /// A value with or without a unit, as text.
 #[derive(Debug)]
@@ -193,7 +203,7 @@ impl Visitor<'_> for QuantityVisitor {
 /// One limit in a file, with its line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct LimitEntry {
-    pub(super) key: LimitKey,
+    pub(super) limit: Limit,
     pub(super) value: u64,
     pub(super) line: usize,
 }
@@ -211,12 +221,12 @@ impl RawConfig {
 
     /// The limits in `[limits]`.
     pub(super) fn defaults(&self) -> Result<Vec<LimitEntry>, ConfigError> {
-        self.stated("limits", self.file.limits.entries())
+        self.stated("limits", &self.file.limits.stated)
     }
 
     /// The limits in `[limits.maximum]`.
     pub(super) fn maxima(&self) -> Result<Vec<LimitEntry>, ConfigError> {
-        self.stated("limits.maximum", self.file.limits.maximum.entries())
+        self.stated("limits.maximum", &self.file.limits.maximum)
     }
 
     /// The servers in `[mcp_servers]`.
@@ -225,9 +235,9 @@ impl RawConfig {
     }
 
     /// The rules in `[permissions]`.
-    pub(super) fn policy(&self) -> Policy {
+    pub(super) fn policy(&self) -> ToolPolicy {
         let RawPermissions { allow, ask, deny, .. } = &self.file.permissions;
-        Policy { allow: allow.clone(), ask: ask.clone(), deny: deny.clone() }
+        ToolPolicy { allow: allow.clone(), ask: ask.clone(), deny: deny.clone() }
     }
 
     /// How long a person has to decide about a call.
@@ -341,8 +351,7 @@ impl RawConfig {
     /// Names that every commit writes although the host would execute them.
     pub(super) fn commit_executable(&self) -> Result<Vec<String>, ConfigError> {
         let Some(value) = &self.file.workspace.commit_executable else { return Ok(Vec::new()) };
-        let names = CommitExecutable::Names(value.get_ref().clone());
-        match names.unlisted() {
+        match first_unlisted(value.get_ref()) {
             None => Ok(value.get_ref().clone()),
             Some(name) => {
                 let reason = format!(
@@ -393,22 +402,22 @@ impl RawConfig {
     fn stated(
         &self,
         section: &'static str,
-        entries: Vec<(LimitKey, &Spanned<RawQuantity>)>,
+        entries: &[(Limit, Spanned<RawQuantity>)],
     ) -> Result<Vec<LimitEntry>, ConfigError> {
-        let read = |(key, quantity): (LimitKey, &Spanned<RawQuantity>)| {
-            let line = self.line_of(quantity.span().start);
-            match key.parse(&quantity.get_ref().0) {
-                Ok(value) => Ok(LimitEntry { key, value, line }),
+        let read = |(limit, quantity): &(Limit, Spanned<RawQuantity>)| {
+            let (limit, line) = (*limit, self.line_of(quantity.span().start));
+            match quantity::parse(limit, &quantity.get_ref().0) {
+                Ok(value) => Ok(LimitEntry { limit, value, line }),
                 Err(error) => Err(ConfigError::Value {
                     file: self.path.clone(),
                     line,
                     section,
-                    key: key.name(),
+                    key: limit.key(),
                     reason: error.to_string(),
                 }),
             }
         };
-        entries.into_iter().map(read).collect()
+        entries.iter().map(read).collect()
     }
 
     fn line_of(&self, offset: usize) -> usize {

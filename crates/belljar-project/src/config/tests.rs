@@ -2,12 +2,12 @@
 
 use std::{path::Path, time::Duration};
 
-use crate::Limits;
+use belljar_contract::Limits;
 use belljar_store::RecordKind;
-use belljar_tools::{AuditTiming, Rule};
+use belljar_tools::{AuditTiming, PolicyRule};
 use belljar_workflow_formats::CodeExecution;
 
-use super::{ConfigFiles, DefaultsOrder, LimitKey, ProjectSettings, RawConfig};
+use super::{ConfigFiles, DefaultsOrder, Limit, ProjectSettings, RawConfig};
 
 fn file(name: &str, text: &str) -> RawConfig {
     RawConfig::parse(Path::new(name), text.to_owned()).expect("the test's file is valid")
@@ -39,7 +39,7 @@ fn a6_without_files_the_built_in_values_hold() {
     })
     .unwrap();
     assert_eq!(settings.limits(&[]), Limits::DEFAULT);
-    assert_eq!(settings.maximum, Limits::maximum_here());
+    assert_eq!(settings.maximum, belljar_runtime::maximum_limits_here());
 }
 
 #[test]
@@ -73,13 +73,13 @@ fn a6_flags_come_before_project_before_user() {
         "[limits]\nmemory = '200MiB'\nprocesses = 2",
     )
     .unwrap();
-    let limits = settings.limits(&[(LimitKey::Processes, 3)]);
+    let limits = settings.limits(&[(Limit::Processes, 3)]);
     assert_eq!((limits.disk, limits.memory, limits.processes), (1 << 20, 200 << 20, 3));
 }
 
 #[test]
 fn a6_cpu_time_follows_wall_time_unless_stated() {
-    let minute = (LimitKey::Timeout, 60_000_000_000);
+    let minute = (Limit::Timeout, 60_000_000_000);
     let limits = resolve("", "").unwrap().limits(&[minute]);
     assert_eq!((limits.timeout.as_secs(), limits.cpu.as_secs()), (60, 60));
     let limits = resolve("[limits]\ncpu = 5", "").unwrap().limits(&[minute]);
@@ -110,7 +110,7 @@ fn a6_built_in_defaults_give_way_to_a_lower_maximum() {
     // A flag is left as it is: the host refuses it by name.
     let limits = resolve("[limits.maximum]\nmemory = '64MiB'", "")
         .unwrap()
-        .limits(&[(LimitKey::Memory, 1 << 30)]);
+        .limits(&[(Limit::Memory, 1 << 30)]);
     assert_eq!(limits.memory, 1 << 30);
 }
 
@@ -136,7 +136,7 @@ fn d6_the_rules_of_all_files_hold_and_the_nearest_numbers() {
         "[permissions]\nallow = ['*']\napproval_timeout = '2m'\n[cache]\nttl = '10m'\n",
     )
     .unwrap();
-    let rule = |pattern: &str| Rule::new(pattern).unwrap();
+    let rule = |pattern: &str| PolicyRule::new(pattern).unwrap();
     let tools = settings.tools;
     assert_eq!(tools.policy.deny, [rule("a__*")]);
     // The project's allow rules are added once its servers are known.

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use belljar_tools::{AuditTiming, Policy};
+use belljar_tools::{AuditTiming, ToolPolicy};
 use serde::Serialize;
 
 use super::{ConfigError, ConfigFiles, raw::RawConfig, servers::ConfiguredServer};
@@ -21,7 +21,7 @@ pub struct ToolSettings {
     /// The MCP servers, by name. Their `${NAME}` variables are not replaced yet.
     pub servers: BTreeMap<String, ConfiguredServer>,
     /// Which tools code may call, and which calls ask a person.
-    pub policy: Policy,
+    pub policy: ToolPolicy,
     /// Rules of the project that do not apply, because they concern the user's servers.
     pub ignored_rules: Vec<IgnoredRule>,
     /// How long a person has to decide about a call.
@@ -41,7 +41,7 @@ impl ToolSettings {
     pub(super) fn resolve(files: ConfigFiles<'_>) -> Result<Self, ConfigError> {
         let mut settings = Self {
             servers: BTreeMap::new(),
-            policy: Policy::default(),
+            policy: ToolPolicy::default(),
             ignored_rules: Vec::new(),
             approval_timeout: APPROVAL_TIMEOUT,
             max_output_tokens: None,
@@ -49,7 +49,7 @@ impl ToolSettings {
             audit: AuditTiming::default(),
         };
         for file in files.weak_to_strong() {
-            let Policy { allow, ask, deny } = file.policy();
+            let ToolPolicy { allow, ask, deny } = file.policy();
             if !files.is_project(file) {
                 settings.policy.allow.extend(allow);
             }

@@ -3,9 +3,9 @@
 mod beginning;
 
 use beginning::{Beginning, count};
-use belljar_runtime::RunResult;
+use belljar_contract::RunResult;
 use belljar_store::Store;
-use belljar_tools::{Shape, ShapeLimits};
+use belljar_tools::{ValueShape, ValueShapeLimits};
 use serde_json::{Value, json};
 
 use super::now_ms;
@@ -111,7 +111,7 @@ fn kind(value: &Value) -> &'static str {
 }
 
 fn bounded_schema(value: &Value, most: usize) -> Value {
-    let schema = Shape::of(value, ShapeLimits::default()).to_schema();
+    let schema = ValueShape::of(value, ValueShapeLimits::default()).to_schema();
     if schema.to_string().len() <= most { schema } else { json!({ "type": kind(value) }) }
 }
 

@@ -10,8 +10,9 @@ use std::{
     time::Duration,
 };
 
-use belljar_runtime::{ErrorCode, Isolation, RunError, RunResult, Status, Truncated, unrun};
-use belljar_tools::{ApprovalNotice, Bridge, Observer, Reach, Tool};
+use belljar_contract::{Isolation, RunResult, RunStatus, Tier, Truncation, hex};
+use belljar_store::Store;
+use belljar_tools::{ApprovalNotice, Bridge, CallObserver, Tool, ToolReach};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
@@ -24,13 +25,13 @@ pub(super) struct CacheKey(String);
 
 /// An answer as it is kept.
 #[derive(Debug, Serialize, Deserialize)]
-struct Kept {
+struct CachedAnswer {
     result: Box<RawValue>,
     stdout: String,
     stderr: String,
     logs: Vec<String>,
     lossy: bool,
-    truncated: Truncated,
+    truncated: Truncation,
     state: Box<RawValue>,
     /// The tools that were called, as they were then.
     tools: BTreeSet<String>,
@@ -40,11 +41,7 @@ impl CacheKey {
     /// The key of a question that may be answered from memory; files are never part of one. What
     /// decided about its calls is: nobody is told what would be denied by now.
     pub(super) fn of(execution: &Execution, bridge: Option<&Bridge>) -> Option<Self> {
-        let grants = &execution.request.grants;
-        let has_files = execution.request.workspace.is_some()
-            || !grants.read.is_empty()
-            || !grants.write.is_empty();
-        if execution.cache.is_none() || has_files {
+        if execution.cache.is_none() || execution.request.has_host_files() {
             return None;
         }
         let stored =
@@ -57,7 +54,7 @@ impl CacheKey {
         hash.update(&execution.request.code);
         hash.update([0]);
         hash.update(serde_json::to_string(&stored).ok()?);
-        Some(Self(hex(&hash.finalize())))
+        Some(Self(hex::encode(&hash.finalize())))
     }
 }
 
@@ -71,7 +68,7 @@ impl Executor {
         let (store, CacheKey(key)) = (self.store.as_ref()?, key?);
         execution.cache?;
         let kept = store.cache_get(key, now_ms()).await.ok()??;
-        let kept: Kept = serde_json::from_slice(&kept).ok()?;
+        let kept: CachedAnswer = serde_json::from_slice(&kept).ok()?;
         if !kept.tools.is_empty() {
             let (catalogue, _) = self.bridge.as_ref()?.catalogue().await;
             let now: BTreeSet<String> = catalogue.tools().iter().map(version).collect();
@@ -79,40 +76,41 @@ impl Executor {
                 return None;
             }
         }
-        let nothing_ran = unrun(Status::Failed, RunError::new(ErrorCode::RunAborted, ""));
-        let isolation = Isolation { tier: "cached", ..nothing_ran.isolation.clone() };
         Some(RunResult {
-            status: Status::Completed,
+            status: RunStatus::Completed,
             success: true,
             result: kept.result,
             stdout: kept.stdout,
             stderr: kept.stderr,
             logs: kept.logs,
             exit_code: 0,
-            error: None,
-            isolation,
+            isolation: Isolation { tier: Tier::Cached, ..Isolation::default() },
             cached: true,
             lossy: kept.lossy,
             truncated: kept.truncated,
             state: kept.state,
-            ..nothing_ran
+            ..RunResult::default()
         })
     }
+}
 
-    /// Keeps an answer, if it may be given again.
-    pub(super) async fn keep(
-        &self,
-        key: Option<CacheKey>,
-        ttl: Option<Duration>,
-        used: &Used,
-        result: &RunResult,
-    ) {
-        let (Some(store), Some(CacheKey(key)), Some(ttl)) = (&self.store, key, ttl) else { return };
+/// Where the answer of a run goes if it may be given again.
+#[derive(Debug)]
+pub(super) struct CacheSlot {
+    pub(super) key: CacheKey,
+    pub(super) ttl: Duration,
+    pub(super) used: Arc<UsedTools>,
+}
+
+impl CacheSlot {
+    /// Saves an answer whole, if it may be given again: each caller has a budget of its own.
+    pub(super) async fn save(self, store: &Store, result: &RunResult) {
+        let Self { key: CacheKey(key), ttl, used } = self;
         let has_artifacts = !result.artifacts.is_empty() || !result.changes.is_empty();
         if !result.success || has_artifacts || !used.may_be_kept.load(Ordering::SeqCst) {
             return;
         }
-        let kept = Kept {
+        let kept = CachedAnswer {
             result: result.result.clone(),
             stdout: result.stdout.clone(),
             stderr: result.stderr.clone(),
@@ -133,20 +131,20 @@ impl Executor {
 
 /// The tools a run called, and whether all they did was to read, and without asking.
 #[derive(Debug)]
-pub(super) struct Used {
+pub(super) struct UsedTools {
     tools: Mutex<BTreeSet<String>>,
     may_be_kept: AtomicBool,
-    further: Arc<dyn Observer>,
+    further: Arc<dyn CallObserver>,
 }
 
-impl Used {
+impl UsedTools {
     /// Notes what is used, and passes on what is heard.
-    pub(super) fn hearing_for(further: Arc<dyn Observer>) -> Self {
+    pub(super) fn hearing_for(further: Arc<dyn CallObserver>) -> Self {
         Self { tools: Mutex::default(), may_be_kept: AtomicBool::new(true), further }
     }
 }
 
-impl Observer for Used {
+impl CallObserver for UsedTools {
     fn run_begins(&self, run_id: &str) {
         self.further.run_begins(run_id);
     }
@@ -161,8 +159,8 @@ impl Observer for Used {
         self.further.approval_over(id);
     }
 
-    fn call_begins(&self, tool: &Tool, reach: Reach) {
-        if reach != Reach::ReadOnly {
+    fn call_begins(&self, tool: &Tool, reach: ToolReach) {
+        if reach != ToolReach::ReadOnly {
             self.may_be_kept.store(false, Ordering::SeqCst);
         }
         self.tools.lock().unwrap_or_else(PoisonError::into_inner).insert(version(tool));
@@ -177,9 +175,5 @@ impl Observer for Used {
 /// A tool as it is described now: another description is another version.
 fn version(tool: &Tool) -> String {
     let text = serde_json::to_string(tool).unwrap_or_default();
-    format!("{} {}", tool.qualified_name(), hex(&Sha256::digest(text)))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
+    format!("{} {}", tool.qualified_name(), hex::encode(&Sha256::digest(text)))
 }

@@ -2,25 +2,18 @@
 
 use std::{future::Future, sync::Arc, time::Duration};
 
-use belljar_runtime::{
-    Bridged, Durable, ErrorCode, ErrorKind, RunError, RunResult, Status, ToolLink, unrun,
-};
+use belljar_contract::{ErrorCode, ErrorKind, RunError, RunResult, RunStatus, hex};
+use belljar_runtime::{BridgeLink, Durable, RunOptions, ToolLink};
 use belljar_store::{ClaimReason, Lease, NewRun, RunRecord, RunSummary, Store, StoreError};
-use belljar_tools::{Observer, RunBridge, RunContext, crash_point};
+use belljar_tools::{CallObserver, RunBridge, RunContext, crash_point};
 use rustix::rand::{GetRandomFlags, getrandom};
-use serde_json::value::RawValue;
 use thiserror::Error;
 
 use super::{
-    Execution, Executor, budget, link, now_ms,
-    ownership::{INTERRUPTED, RUNNING},
-    stored::StoredRequest,
-    this_process,
+    Execution, Executor, finish::WayOut, now_ms, serve, stored::StoredRequest, this_process,
 };
 use crate::{active::ActiveGuard, is_owner_alive};
 
-/// The status of a run that its caller aborted.
-const ABORTED: &str = "aborted";
 /// Delay before a failed write to the store is retried.
 const WRITE_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
@@ -30,7 +23,7 @@ pub enum ResumeOutcome {
     /// The run continued from its journal.
     Ran(Box<RunResult>),
     /// The run had ended before; this is its stored result.
-    Ended(Box<RawValue>),
+    Ended(Box<RunResult>),
 }
 
 /// Why a run cannot be resumed.
@@ -48,7 +41,7 @@ pub enum ResumeError {
     /// Another process runs it.
     #[error("run {id} is still running in process {process}")]
     StillRunning {
-        /// Id of the run.
+        /// The run.
         id: String,
         /// Number of the process that runs it.
         process: String,
@@ -56,7 +49,7 @@ pub enum ResumeError {
     /// The stored request cannot be read.
     #[error("cannot read the stored request of run {id}: {source}")]
     Unreadable {
-        /// Id of the run.
+        /// The run.
         id: String,
         /// The parse error.
         source: serde_json::Error,
@@ -74,22 +67,21 @@ impl Executor {
         execution: Execution,
         store: &Store,
         abort: impl Future<Output = ()>,
-    ) -> RunResult {
+    ) -> (RunResult, Option<JournalEnd>) {
         let Execution { request, tools, max_output_tokens, caller, report, .. } = &execution;
         let mut stored = StoredRequest::of(request, tools, *max_output_tokens);
         stored.report.clone_from(report);
         let started_ms = now_ms();
         let seed = seed();
-        // Before it is in the store: another thread must not find it there and take it for
-        // abandoned.
+        // Before it is in the store: nobody is to find it there and think that nobody has it.
         let Some(active) = self.active_runs.enter(&id) else {
-            return not_durable(id, "a run with this id is active");
+            return (not_durable(id, "a run of this name is under way"), None);
         };
         let begun = async {
             let run = NewRun {
                 id: id.clone(),
                 caller: caller.clone(),
-                language: format!("{:?}", request.language).to_lowercase(),
+                language: request.language.as_str().to_owned(),
                 code: request.code.clone(),
                 request_json: serde_json::to_string(&stored).map_err(|error| error.to_string())?,
                 durable: true,
@@ -103,7 +95,7 @@ impl Executor {
         execution.observer.run_begins(&id);
         let lease = match begun {
             Ok(lease) => lease,
-            Err(error) => return not_durable(id, &error),
+            Err(error) => return (not_durable(id, &error), None),
         };
         let durable = Durable { seed, now_ms: started_ms as f64 };
         self.run_durable(execution, store, (lease, active), durable, abort).await
@@ -113,7 +105,7 @@ impl Executor {
     pub async fn resume(
         &self,
         id: &str,
-        observer: Arc<dyn Observer>,
+        observer: Arc<dyn CallObserver>,
         abort: impl Future<Output = ()>,
     ) -> Result<ResumeOutcome, ResumeError> {
         self.resume_claiming(id, ClaimReason::Asked, observer, abort).await
@@ -123,7 +115,7 @@ impl Executor {
     pub(crate) async fn resume_found(
         &self,
         id: &str,
-        observer: Arc<dyn Observer>,
+        observer: Arc<dyn CallObserver>,
         abort: impl Future<Output = ()>,
     ) -> Result<ResumeOutcome, ResumeError> {
         self.resume_claiming(id, ClaimReason::Found, observer, abort).await
@@ -133,14 +125,15 @@ impl Executor {
         &self,
         id: &str,
         why: ClaimReason,
-        observer: Arc<dyn Observer>,
+        observer: Arc<dyn CallObserver>,
         abort: impl Future<Output = ()>,
     ) -> Result<ResumeOutcome, ResumeError> {
         let store = self.store.as_ref().ok_or(ResumeError::NoStore)?;
         let record = store.run(id).await?.ok_or_else(|| ResumeError::Unknown(id.to_owned()))?;
         let unreadable = |source| ResumeError::Unreadable { id: id.to_owned(), source };
         if let Some(result) = record.result_json {
-            return RawValue::from_string(result).map(ResumeOutcome::Ended).map_err(unreadable);
+            let result = serde_json::from_str(&result).map_err(unreadable)?;
+            return Ok(ResumeOutcome::Ended(result));
         }
         if !record.summary.durable {
             return Err(ResumeError::NotDurable(id.to_owned()));
@@ -150,7 +143,7 @@ impl Executor {
             ResumeError::StillRunning { id: id.to_owned(), process }
         };
         let owner = &record.summary.owner;
-        let is_running = record.summary.status == RUNNING && is_owner_alive(owner);
+        let is_running = record.summary.status == RunStatus::Running && is_owner_alive(owner);
         let active = self.active_runs.enter(id).filter(|_| !is_running);
         let active = active.ok_or_else(|| still_running(owner))?;
         let RunRecord { summary, code, request_json, .. } = record;
@@ -178,9 +171,15 @@ impl Executor {
         crash_point("claimed");
         let durable = Durable { seed: summary.seed, now_ms: summary.started_ms as f64 };
         self.post(id, "code_execution_resumed", &lease.fence).await;
-        let end = self.guard_end(id);
-        let result = self.run_durable(execution, store, (lease, active), durable, abort).await;
-        Ok(ResumeOutcome::Ran(Box::new(self.finish(end, result, max_output_tokens).await)))
+        let way_out = WayOut {
+            announced: self.announced(id),
+            tools: execution.report.clone().unwrap_or_default(),
+            max_output_tokens,
+            cache: None,
+        };
+        let (result, journal) =
+            self.run_durable(execution, store, (lease, active), durable, abort).await;
+        Ok(ResumeOutcome::Ran(Box::new(self.finish(way_out, journal, result).await)))
     }
 
     async fn run_durable(
@@ -190,10 +189,8 @@ impl Executor {
         (lease, active): (Lease, ActiveGuard),
         durable: Durable,
         abort: impl Future<Output = ()>,
-    ) -> RunResult {
-        let Execution {
-            request, tools, caller, observer, listener, max_output_tokens, report, ..
-        } = execution;
+    ) -> (RunResult, Option<JournalEnd>) {
+        let Execution { request, tools, caller, observer, listener, .. } = execution;
         let id = lease.run_id.clone();
         let context = RunContext {
             run_id: id.clone(),
@@ -204,94 +201,48 @@ impl Executor {
             observer,
         };
         let Some(bridge) = &self.bridge else {
-            return not_durable(id, "there is no tool bridge to record in a journal");
+            return (not_durable(id, "there is no bridge to keep a journal of"), None);
         };
         let began_ms = durable.now_ms;
-        let (tools, far) = ToolLink::pair(Some(durable));
-        let link::BridgeEnd { asks, sink } = link::BridgeEnd::new(far);
+        let (tools, BridgeLink { asks, inputs }) = ToolLink::pair(Some(durable));
+        let sink = move |input| inputs.send(input);
         let journal = (store.clone(), lease.clone());
         let calls = RunBridge::durable(bridge, context, journal, began_ms, sink).await;
         let calls = match calls {
             Ok(calls) => calls,
-            Err(error) => return not_durable(id, &error.to_string()),
+            Err(error) => return (not_durable(id, &error.to_string()), None),
         };
-        let abandon_guard =
-            AbandonGuard { executor: self.clone(), run: Some((lease.clone(), active)) };
-        let bridged = Bridged { id, tools: Some(tools), listener };
-        let run = self.sandbox.run_bridged(request, Some(bridged), abort);
-        let (mut result, finished) = tokio::join!(run, link::serve(calls, asks));
-        let _active = abandon_guard.disarm();
-        result.tools = report.unwrap_or_default();
+        let abandoned = AbandonGuard { executor: self.clone(), run: Some((lease.clone(), active)) };
+        let options = RunOptions { id: Some(id), tools: Some(tools), listener };
+        let run = self.sandbox.run_with(request, options, abort);
+        let (mut result, finished) = tokio::join!(run, serve(calls, asks));
         if let (true, Err(diverged)) = (ended_by_itself(&result), finished) {
-            let error = Some(link::run_error(diverged));
-            result =
-                RunResult { status: Status::Failed, success: false, exit_code: 1, error, ..result };
+            let error = Some(diverged.into());
+            let status = RunStatus::Failed;
+            result = RunResult { status, success: false, exit_code: 1, error, ..result };
         }
         crash_point("finished");
-        self.save_end(store, &lease, result, max_output_tokens).await
-    }
-
-    /// Saves the end of a run. A run that can be resumed later only gets a new status.
-    async fn save_end(
-        &self,
-        store: &Store,
-        lease: &Lease,
-        result: RunResult,
-        max_output_tokens: Option<u32>,
-    ) -> RunResult {
-        let result = self.mark_interrupted(result);
-        let end = match result.status {
-            Status::Completed | Status::Failed => {
-                // A later caller gets the same result as the one who waits now.
-                let mut kept = result.clone();
-                if let Some(tokens) = max_output_tokens {
-                    budget::fit(&mut kept, tokens, Some(store)).await;
-                }
-                let json = serde_json::to_string(&kept).unwrap_or_default();
-                let status = if result.success { "completed" } else { "failed" };
-                RunEnd { status, result: Some(json) }
-            }
-            Status::Aborted => RunEnd::with_status(ABORTED),
-            Status::Interrupted => RunEnd::with_status(INTERRUPTED),
-            Status::ApprovalRequired => RunEnd::with_status("approval_required"),
-            Status::InDoubt => RunEnd::with_status("in_doubt"),
-        };
-        if let Err(error) = end.write(store, lease).await {
-            // The calls are in the journal; only the end is missing.
-            tracing::error!(
-                error = &error as &dyn std::error::Error,
-                "cannot save the end of a \
-                                                                       run"
-            );
-            end.retry_write(store, lease, &error);
-        }
-        result
-    }
-
-    /// Turns an abort caused by the host's own stop into an interruption: the next host resumes the
-    /// run.
-    fn mark_interrupted(&self, result: RunResult) -> RunResult {
-        if result.status != Status::Aborted || !self.is_stopping() {
-            return result;
-        }
-        let error = RunError::new(ErrorCode::RunInterrupted, "the host stopped")
-            .with_hint("nothing is lost: the next host resumes the run with the same id");
-        RunResult { status: Status::Interrupted, error: Some(error), ..result }
+        (result, Some(JournalEnd { store: store.clone(), lease, abandoned }))
     }
 
     /// Aborts a run without an owner. Hosts no longer resume it; a person can.
     pub(crate) async fn end_run(&self, run: &RunSummary) -> Result<EndRunOutcome, StoreError> {
         let Some(store) = &self.store else { return Ok(EndRunOutcome::Elsewhere) };
-        let is_had = run.status == RUNNING && is_owner_alive(&run.owner);
+        let is_had = run.status == RunStatus::Running && is_owner_alive(&run.owner);
         let active = self.active_runs.enter(&run.id).filter(|_| !is_had);
         let Some(_active) = active else { return Ok(EndRunOutcome::Elsewhere) };
         let seen = Lease { run_id: run.id.clone(), fence: run.fence };
         match store.claim_run(seen, &this_process(), ClaimReason::Asked, now_ms()).await {
-            Ok(lease) => store.set_run_status(&lease, ABORTED, now_ms()).await?,
+            Ok(lease) => store.set_run_status(&lease, RunStatus::Aborted, now_ms()).await?,
             Err(StoreError::Fenced { .. }) => return Ok(EndRunOutcome::Elsewhere),
             Err(error) => return Err(error),
         }
-        self.post(&run.id, super::FAILED, &serde_json::json!({ "status": ABORTED })).await;
+        self.post(
+            &run.id,
+            super::finish::FAILED,
+            &serde_json::json!({ "status": RunStatus::Aborted }),
+        )
+        .await;
         Ok(EndRunOutcome::Aborted)
     }
 }
@@ -305,23 +256,45 @@ pub(crate) enum EndRunOutcome {
     Elsewhere,
 }
 
-/// The final status of a run, as the store gets it.
+/// What is left to do when a durable run has ended: its record has to say how.
+pub(super) struct JournalEnd {
+    store: Store,
+    lease: Lease,
+    abandoned: AbandonGuard,
+}
+
+impl JournalEnd {
+    /// Writes how the run ended, with the result as its caller gets it; a run that can resume later is
+    /// only set aside.
+    pub(super) async fn settle(self, result: &RunResult) {
+        let Self { store, lease, abandoned } = self;
+        let json = || serde_json::to_string(result).unwrap_or_default();
+        let is_over = matches!(result.status, RunStatus::Completed | RunStatus::Failed);
+        let end = RunEnd { status: result.status, result: is_over.then(json) };
+        // Under way until it is written: nobody is to find it and resume it.
+        let _entered = abandoned.disarm();
+        if let Err(error) = end.write(&store, &lease).await {
+            // Its calls are in the journal; only its end is not.
+            tracing::error!(error = &error as &dyn std::error::Error, "a run's end was not kept");
+            end.retry_write(&store, &lease, &error);
+        }
+    }
+}
+
+/// How a run stands when its host has let go of it.
 #[derive(Debug, Clone)]
 struct RunEnd {
-    status: &'static str,
-    /// The result, if the run has ended.
+    status: RunStatus,
+    /// Its result as JSON, if it has ended.
     result: Option<String>,
 }
 
 impl RunEnd {
-    fn with_status(status: &'static str) -> Self {
-        Self { status, result: None }
-    }
-
     async fn write(&self, store: &Store, lease: &Lease) -> Result<(), StoreError> {
+        let status = self.status;
         match &self.result {
-            Some(json) => store.finish_run(lease, self.status, json.clone(), now_ms()).await,
-            None => store.set_run_status(lease, self.status, now_ms()).await,
+            Some(json) => store.finish_run(lease, status, json.clone(), now_ms()).await,
+            None => store.set_run_status(lease, status, now_ms()).await,
         }
     }
 
@@ -357,9 +330,13 @@ fn ended_by_itself(result: &RunResult) -> bool {
         )
     };
     match result.status {
-        Status::Completed => true,
-        Status::Failed => result.error.as_ref().is_some_and(is_code),
-        Status::Aborted | Status::Interrupted | Status::ApprovalRequired | Status::InDoubt => false,
+        RunStatus::Completed => true,
+        RunStatus::Failed => result.error.as_ref().is_some_and(is_code),
+        RunStatus::Running
+        | RunStatus::Aborted
+        | RunStatus::Interrupted
+        | RunStatus::ApprovalRequired
+        | RunStatus::InDoubt => false,
     }
 }
 
@@ -370,7 +347,7 @@ struct AbandonGuard {
 }
 
 impl AbandonGuard {
-    /// Hands back the guard because the run has ended regularly.
+    /// It was not abandoned; the guard says that it is still under way.
     fn disarm(mut self) -> Option<ActiveGuard> {
         self.run.take().map(|(_, active)| active)
     }
@@ -380,11 +357,14 @@ impl Drop for AbandonGuard {
     fn drop(&mut self) {
         let Some((lease, active)) = self.run.take() else { return };
         let Some(store) = self.executor.store.clone() else { return };
-        let status = if self.executor.is_stopping() { INTERRUPTED } else { ABORTED };
+        let status = match self.executor.is_stopping() {
+            true => RunStatus::Interrupted,
+            false => RunStatus::Aborted,
+        };
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
-                let written = RunEnd::with_status(status).write(&store, &lease).await;
-                // Active until then: no other task may find the run and resume it.
+                let written = RunEnd { status, result: None }.write(&store, &lease).await;
+                // Under way until then: nobody is to find it and resume it.
                 drop(active);
                 written
             });
@@ -395,12 +375,12 @@ impl Drop for AbandonGuard {
 fn not_durable(id: String, why: &str) -> RunResult {
     let message = format!("cannot make the run durable, so it was not started: {why}");
     let error = RunError::new(ErrorCode::SandboxFailed, message);
-    RunResult { id, ..unrun(Status::Failed, error) }
+    RunResult::not_run(id, RunStatus::Failed, error)
 }
 
 fn seed() -> String {
     let mut bytes = [0; 32];
     // Without randomness the seed is merely predictable; the store holds it in clear text anyway.
     let _ = getrandom(&mut bytes, GetRandomFlags::empty());
-    bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
+    hex::encode(&bytes)
 }

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use belljar_runtime::ToolReport;
+use belljar_contract::ToolReport;
 
 use super::{Execution, Executor};
 
@@ -21,14 +21,14 @@ impl Executor {
         let mut discovered = Vec::new();
         if let Some(intent) = execution.intent.as_deref() {
             let began = Instant::now();
-            discovered = bridge.give(&mut execution.tools, intent, MOST).await;
+            discovered = bridge.grant_matching(&mut execution.tools, intent, MOST).await;
             tracing::info!(intent, ?discovered, took = ?began.elapsed(), "searched tools for an \
                                                                           intent");
             if let Some(meter) = self.meter() {
                 meter.discovered(began.elapsed());
             }
         }
-        let injected = bridge.named(&execution.tools).await;
+        let injected = bridge.granted_names(&execution.tools).await;
         if !injected.is_empty() {
             tracing::info!(?injected, "the run gets these tools");
         }

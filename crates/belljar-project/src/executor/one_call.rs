@@ -3,12 +3,13 @@
 
 use std::{sync::Arc, time::Duration};
 
-use belljar_runtime::{RunError, RunResult, Status, ToolFault, unrun};
+use belljar_contract::{RunResult, RunStatus};
+use belljar_runtime::{StopReason, ToolFault};
 use belljar_store::{ClaimReason, Lease, NewRun, RunRecord, Store, StoreError};
-use belljar_tools::{Observer, RunContext, StopReason, ToolGrants};
+use belljar_tools::{CallObserver, RunContext, ToolGrants};
 use serde_json::value::RawValue;
 
-use super::{Executor, RUNNING, is_owner_alive, link, now_ms, this_process};
+use super::{Executor, is_owner_alive, now_ms, this_process};
 
 /// The language in the record of a call without code.
 const LANGUAGE: &str = "tool";
@@ -31,7 +32,7 @@ pub(crate) struct OneCall {
     /// Longest time of the call once it is sent.
     pub(crate) tool_timeout: Duration,
     /// Notified of approvals and of the call.
-    pub(crate) observer: Arc<dyn Observer>,
+    pub(crate) observer: Arc<dyn CallObserver>,
 }
 
 /// The outcome of a durable call.
@@ -68,7 +69,7 @@ impl Executor {
         let answered = match bridge.call_durable(run, journal, &tool, arguments).await {
             Ok(answered) => answered,
             Err(StopReason::InDoubt(_)) => {
-                let _ = store.set_run_status(&lease, "in_doubt", now_ms()).await;
+                let _ = store.set_run_status(&lease, RunStatus::InDoubt, now_ms()).await;
                 return OneCallEnd::InDoubt;
             }
             Err(StopReason::Diverged(fault) | StopReason::Failed(fault)) => {
@@ -77,10 +78,9 @@ impl Executor {
         };
         if !has_ended {
             let result = result(id, &answered);
-            let status = if result.success { "completed" } else { "failed" };
             let json = serde_json::to_string(&result).unwrap_or_default();
             // The outcome is in the journal; only the record does not show it.
-            let _ = store.finish_run(&lease, status, json, now_ms()).await;
+            let _ = store.finish_run(&lease, result.status, json, now_ms()).await;
         }
         OneCallEnd::Answered(answered)
     }
@@ -96,7 +96,7 @@ impl Executor {
             if result_json.is_some() {
                 return Ok((seen, true));
             }
-            let is_running = summary.status == RUNNING && is_owner_alive(&summary.owner);
+            let is_running = summary.status == RunStatus::Running && is_owner_alive(&summary.owner);
             if !is_running && !self.active_runs.has(&call.id) {
                 match store.claim_run(seen, &this_process(), ClaimReason::Asked, now_ms()).await {
                     Ok(lease) => return Ok((lease, false)),
@@ -128,13 +128,18 @@ fn new_record(call: &OneCall) -> NewRun {
 /// The result of a call in the form of a run result.
 fn result(id: String, answered: &Result<Vec<u8>, ToolFault>) -> RunResult {
     match answered {
-        Err(fault) => RunResult { id, ..unrun(Status::Failed, link::run_error(fault.clone())) },
+        Err(fault) => RunResult::not_run(id, RunStatus::Failed, fault.clone().into()),
         Ok(bytes) => {
             let text = String::from_utf8_lossy(bytes).into_owned();
             let value = RawValue::from_string(text).unwrap_or_default();
-            let none = RunError::new(belljar_runtime::ErrorCode::ToolFailed, String::new());
-            let blank = unrun(Status::Completed, none);
-            RunResult { id, success: true, result: value, error: None, exit_code: 0, ..blank }
+            RunResult {
+                id,
+                status: RunStatus::Completed,
+                success: true,
+                result: value,
+                exit_code: 0,
+                ..RunResult::default()
+            }
         }
     }
 }

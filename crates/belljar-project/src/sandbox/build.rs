@@ -9,8 +9,9 @@ use std::{
     },
 };
 
-use belljar_jail::process_tree::{self, PROCESS_TREE_ARGUMENT};
-use belljar_runtime::{Host, HostConfig, Language, LaunchError, Limits, ZygotePlan};
+use belljar_contract::{EngineName, Language, Limits};
+use belljar_jail::{process_tree, process_tree::PROCESS_TREE_ARGUMENT};
+use belljar_runtime::{Host, HostConfig, LaunchError, ZygotePlan, maximum_limits_here};
 use belljar_worker::{ZYGOTE_ARGUMENT, become_zygote_if_asked};
 use thiserror::Error;
 
@@ -82,7 +83,7 @@ pub struct SandboxBuilder {
 
 impl Default for SandboxBuilder {
     fn default() -> Self {
-        let maximum = Limits::maximum_here();
+        let maximum = maximum_limits_here();
         Self {
             program: None,
             ready: vec![Language::TypeScript],
@@ -165,7 +166,7 @@ impl SandboxBuilder {
         let program = self.program.unwrap_or_else(|| PathBuf::from(THIS_PROGRAM));
         let host = Host::start(HostConfig {
             engines: Arc::new(MachineEngines::new(program)),
-            ready: self.ready,
+            ready: self.ready.into_iter().map(EngineName::default_for).collect(),
             plan: ZygotePlan::full(),
             pool_size: self.pool,
             maximum: self.maximum,

@@ -2,14 +2,15 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use belljar_runtime::{
-    CommitExecutable, ErrorCode, Grants, Language, Limits, RunError, RunRequest, RunResult, Status,
-    Workspace,
+use belljar_contract::{
+    CommitExecutable, ErrorCode, Grants, Language, Limits, RunError, RunRequest, RunResult,
+    RunStatus, Workspace,
 };
+use belljar_runtime::run_id;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::{Sandbox, unrun};
+use super::Sandbox;
 
 /// Configures one run of guest code.
 ///
@@ -146,7 +147,11 @@ impl<'a> RunBuilder<'a> {
     pub async fn run(mut self) -> RunResult {
         if let Some(reason) = self.bad_context {
             let message = format!("the context cannot be written as JSON: {reason}");
-            return unrun(Status::Failed, RunError::new(ErrorCode::RequestInvalid, message));
+            return RunResult::not_run(
+                run_id(),
+                RunStatus::Failed,
+                RunError::new(ErrorCode::RequestInvalid, message),
+            );
         }
         if let Some(cpu) = self.cpu {
             self.request.limits.cpu = cpu;

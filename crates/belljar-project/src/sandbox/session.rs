@@ -2,9 +2,9 @@
 
 use std::{future::Future, path::PathBuf};
 
+use belljar_contract::{Grants, Language, Limits, RunError, RunRequest, RunResult};
 use belljar_runtime::{
-    Bridged, Checkpointed, Ending, FileError, Grants, Language, Limits, RunError, RunRequest,
-    RunResult, SessionFile, SessionInfo, SessionRequest,
+    FileError, NewCheckpoint, RunOptions, SessionEnding, SessionFile, SessionSnapshot, SessionSpec,
 };
 use tokio::io::AsyncRead;
 
@@ -25,7 +25,7 @@ use super::Sandbox;
 #[must_use = "there is no session until `open` is called"]
 pub struct SessionBuilder<'a> {
     sandbox: &'a Sandbox,
-    request: SessionRequest,
+    request: SessionSpec,
 }
 
 /// A cell that stays alive between runs: variables, functions, imports and files persist.
@@ -56,7 +56,7 @@ pub struct SessionBuilder<'a> {
 /// ```
 #[derive(Debug, Clone)]
 pub struct Session {
-    kept: belljar_runtime::Session,
+    kept: belljar_runtime::CellSession,
     language: Language,
     limits: Limits,
 }
@@ -64,12 +64,12 @@ pub struct Session {
 impl Sandbox {
     /// Prepares a session in one language; [`SessionBuilder::open`] opens it.
     pub fn session(&self, language: Language) -> SessionBuilder<'_> {
-        let request = SessionRequest { limits: self.limits, ..SessionRequest::new(language) };
+        let request = SessionSpec { limits: self.limits, ..SessionSpec::new(language) };
         SessionBuilder { sandbox: self, request }
     }
 
     /// Opens a session from a complete request.
-    pub async fn open_session(&self, request: SessionRequest) -> Result<Session, RunError> {
+    pub async fn open_session(&self, request: SessionSpec) -> Result<Session, RunError> {
         let (language, limits) = (request.language, request.limits);
         let kept = self.host.open_session(request).await?;
         Ok(Session { kept, language, limits })
@@ -131,22 +131,22 @@ impl Session {
     pub async fn run(&self, code: impl Into<String>) -> RunResult {
         let mut request = RunRequest::new(self.language, code);
         request.limits = self.limits;
-        self.run_bridged(request, None, std::future::pending()).await
+        self.run_with(request, RunOptions::default(), std::future::pending()).await
     }
 
     /// Runs a complete request, with a bridge for tool calls, until `abort` completes.
-    pub async fn run_bridged(
+    pub async fn run_with(
         &self,
         request: RunRequest,
-        bridged: Option<Bridged>,
+        options: RunOptions,
         abort: impl Future<Output = ()>,
     ) -> RunResult {
-        self.kept.run(request, bridged, abort).await
+        self.kept.run(request, options, abort).await
     }
 
     /// Saves the session's variables and files. The oldest checkpoints are dropped when there are
     /// too many.
-    pub async fn checkpoint(&self) -> Result<Checkpointed, RunError> {
+    pub async fn checkpoint(&self) -> Result<NewCheckpoint, RunError> {
         self.kept.checkpoint().await
     }
 
@@ -198,17 +198,17 @@ impl Session {
     }
 
     /// The current state. Does not wait for running code.
-    pub fn info(&self) -> SessionInfo {
-        self.kept.info()
+    pub fn info(&self) -> SessionSnapshot {
+        self.kept.snapshot()
     }
 
     /// Why the session has ended; `None` while it lives.
-    pub fn ending(&self) -> Option<Ending> {
+    pub fn ending(&self) -> Option<SessionEnding> {
         self.kept.ending()
     }
 
     /// Waits until the session has ended.
-    pub async fn ended(&self) -> Ending {
+    pub async fn ended(&self) -> SessionEnding {
         self.kept.ended().await
     }
 
@@ -218,7 +218,7 @@ impl Session {
     }
 
     /// Ends the session with a reason that later callers see.
-    pub async fn end(&self, why: Ending) {
+    pub async fn end(&self, why: SessionEnding) {
         self.kept.end(why).await;
     }
 }

@@ -1,6 +1,6 @@
 //! Reading the value of a run as a Rust type.
 
-use belljar_runtime::{ErrorKind, RunError, RunResult};
+use belljar_contract::{ErrorKind, RunError, RunResult};
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 

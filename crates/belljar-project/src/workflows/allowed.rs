@@ -3,11 +3,10 @@
 use std::{
     collections::BTreeMap,
     path::{Component, Path, PathBuf},
-    time::Duration,
 };
 
-use belljar_runtime::{Grants, Limits};
-use belljar_workflow::{Task, TaskFailure, WriteAccess};
+use belljar_contract::Grants;
+use belljar_workflow::{Task, TaskFailure, TaskGrants, WriteAccess};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -65,7 +64,7 @@ impl WorkflowPermissions {
     }
 
     /// What a code task asks for, if every bit of it is allowed.
-    pub(super) fn grants(&self, asked: &belljar_workflow::Grants) -> Result<Grants, TaskFailure> {
+    pub(super) fn grants(&self, asked: &TaskGrants) -> Result<Grants, TaskFailure> {
         let read = asked.read.iter().map(|path| self.readable(path)).collect::<Result<_, _>>()?;
         let env = asked.env.iter().map(|name| self.variable(name)).collect::<Result<_, _>>()?;
         Ok(Grants {
@@ -122,26 +121,4 @@ fn beyond(message: String, flag: &str) -> TaskFailure {
     let message =
         format!("{message}; the operator allows it when the workflow is made, with {flag}");
     TaskFailure { lasting: true, ..TaskFailure::new("permission.denied", message) }
-}
-
-/// The limits of a code task: what it asks for, else the usual. The host refuses what is above its
-/// maxima.
-pub(super) fn limits(usual: Limits, asked: &belljar_workflow::Limits) -> Limits {
-    const MIB: u64 = 1 << 20;
-    let mut limits = usual;
-    if let Some(ms) = asked.timeout_ms {
-        limits.timeout = Duration::from_millis(ms);
-        // CPU time follows wall time, where only that is said.
-        limits.cpu = limits.timeout;
-    }
-    if let Some(mb) = asked.memory_mb {
-        limits.memory = mb.saturating_mul(MIB);
-    }
-    if let Some(bytes) = asked.output_bytes {
-        limits.output_bytes = bytes;
-    }
-    if let Some(calls) = asked.tool_calls {
-        limits.tool_calls = u32::try_from(calls).unwrap_or(u32::MAX);
-    }
-    limits
 }

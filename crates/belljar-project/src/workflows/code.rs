@@ -7,16 +7,19 @@ use std::{
     time::{Duration, Instant},
 };
 
-use belljar_runtime::{CommitExecutable, Grants, Language, Limits, RunRequest, Workspace};
-use belljar_store::{Approval, Approvals, Verdict};
-use belljar_tools::{ApprovalNotice, Glob, LISTING_PATIENCE, Reach, ToolGrants, crash_point};
+use belljar_contract::{
+    CommitExecutable, Grants, Language, Limits, RunRequest, RunResult, RunStatus, Verdict,
+    Workspace,
+};
+use belljar_store::{Approval, Approvals};
+use belljar_tools::{ApprovalNotice, Glob, LISTING_TIMEOUT, ToolGrants, ToolReach, crash_point};
 use belljar_workflow::{Code, Job, TaskFailure, TaskOutcome, TaskStart, TaskWork};
 use serde_json::value::to_raw_value;
 
 use super::{
-    allowed, node,
+    node,
     performer::{DrivenWorkflow, TaskPerformer, cancelled},
-    ran::Ran,
+    task_result,
     tool_facts::qualified,
     tools::Watch,
 };
@@ -49,7 +52,7 @@ impl TaskPerformer {
             Ok(grants) => grants,
             Err(failure) => return TaskOutcome { read_only: true, ..TaskOutcome::failed(failure) },
         };
-        let mut limits = allowed::limits(self.options.limits, &code.limits);
+        let mut limits = self.options.limits.with(&code.limits);
         if code.no_room {
             // As many inodes as exist before the code starts: it can create none.
             limits.inodes = 1;
@@ -96,26 +99,26 @@ impl TaskPerformer {
                 let run = self.executor.execute_as(id.clone(), execution, aborted.cancelled());
                 let ran = run.await;
                 self.measure(job, &ran, began.elapsed());
-                Ran::of(&ran)
+                ran
             }),
         };
         let ran = match (ran, &job.start.work) {
             // The workflow itself asks what became of a tool task, and accepts a result as the
             // answer.
-            (Ok(ran), TaskWork::McpTool(_)) if ran.is_in_doubt() => {
+            (Ok(ran), TaskWork::McpTool(_)) if task_result::is_in_doubt(&ran) => {
                 return self.in_doubt(&id).await;
             }
             (Ok(ran), _) => self.until_decided(&id, ran, job, &watch).await,
             (lost @ Err(_), _) => lost,
         };
         let ran = match ran {
-            Ok(ran) if node::is_shifted(code) => ran.a_line_up(),
+            Ok(ran) if node::is_shifted(code) => task_result::a_line_up(ran),
             Ok(ran) => ran,
             // Its effects are unknown.
             Err(failure) => return TaskOutcome::failed(failure),
         };
         crash_point("flow_ran");
-        let mut outcome = ran.outcome(shape, &watch, job.start.again);
+        let mut outcome = task_result::outcome(ran, shape, &watch, job.start.again);
         if let (Some(directory), Some(files)) = (&directory, &job.files) {
             outcome = self.collect((&job.flow, &id), directory, files, outcome).await;
         }
@@ -165,13 +168,13 @@ impl TaskPerformer {
             return ToolGrants { only: named, given: Vec::new() };
         }
         let reached = ToolGrants { only: named, given: Vec::new() };
-        let (catalogue, _) = bridge.catalogue_for(&reached, LISTING_PATIENCE).await;
+        let (catalogue, _) = bridge.catalogue_for(&reached, LISTING_TIMEOUT).await;
         let may = |name: &str| {
             let named = reached.only.as_ref();
             named.is_none_or(|named| named.iter().any(|glob| glob.matches(name)))
         };
         let harmless =
-            catalogue.tools().iter().filter(|tool| bridge.reach(tool) == Reach::ReadOnly);
+            catalogue.tools().iter().filter(|tool| bridge.reach(tool) == ToolReach::ReadOnly);
         let names = harmless.map(belljar_tools::Tool::qualified_name).filter(|name| may(name));
         ToolGrants { only: Some(names.map(Glob::new).collect()), given: Vec::new() }
     }
@@ -182,16 +185,16 @@ impl TaskPerformer {
         id: &str,
         job: &Job,
         watch: &Arc<Watch>,
-    ) -> Result<Ran, TaskFailure> {
+    ) -> Result<RunResult, TaskFailure> {
         loop {
             let cancel = job.cancel.clone();
             let began = Instant::now();
             let error = match self.executor.resume(id, watch.clone(), cancel.cancelled()).await {
                 Ok(ResumeOutcome::Ran(result)) => {
                     self.measure(job, &result, began.elapsed());
-                    return Ok(Ran::of(&result));
+                    return Ok(*result);
                 }
-                Ok(ResumeOutcome::Ended(json)) => return Ok(Ran::read(json.get())),
+                Ok(ResumeOutcome::Ended(result)) => return Ok(*result),
                 Err(error) => error,
             };
             let is_busy = matches!(error, ResumeError::StillRunning { .. });
@@ -226,13 +229,13 @@ impl TaskPerformer {
     async fn until_decided(
         &self,
         id: &str,
-        mut ran: Ran,
+        mut ran: RunResult,
         job: &Job,
         watch: &Arc<Watch>,
-    ) -> Result<Ran, TaskFailure> {
+    ) -> Result<RunResult, TaskFailure> {
         let Some(store) = self.executor.store() else { return Ok(ran) };
         let (mut told, mut failed_resumes) = (Vec::new(), 0);
-        while matches!(ran.status.as_str(), "in_doubt" | "approval_required") {
+        while matches!(ran.status, RunStatus::InDoubt | RunStatus::ApprovalRequired) {
             let pending = store.approvals(Approvals::Pending, now_ms()).await.unwrap_or_default();
             let mut of_run = pending.into_iter().filter(|one| one.asked.run_id == id).peekable();
             if of_run.peek().is_none() {
@@ -295,22 +298,11 @@ pub(crate) fn is_of_workflow(run_id: &str) -> bool {
 }
 
 pub(super) fn language(name: &str) -> Option<Language> {
-    match name {
-        "python" | "" => Some(Language::Python),
-        "typescript" => Some(Language::TypeScript),
-        "javascript" => Some(Language::JavaScript),
-        "bash" => Some(Language::Bash),
-        _ => None,
-    }
+    if name.is_empty() { Some(Language::Python) } else { Language::from_name(name) }
 }
 
 fn file_name(instance: &str, language: Language) -> String {
-    let extension = match language {
-        Language::Python => "py",
-        Language::TypeScript => "ts",
-        Language::JavaScript => "js",
-        Language::Bash => "sh",
-    };
+    let extension = language.extension();
     let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '_' };
     format!("{}.{extension}", instance.chars().take(60).map(plain).collect::<String>())
 }

@@ -9,7 +9,9 @@ use std::{
 use belljar_workflow::{
     DriveError, DriveResult, Driver, DriverClock as _, DriverOptions, SqliteWorkflowStore,
     SystemClock, WhenIdle, WorkflowError, WorkflowStore as _, WorkflowStoreError,
-    workflow_store::{Filter, FlowRow, GiveBack, Lease, LeftAlone, Why},
+    workflow_store::{
+        ClaimReason, GiveBack, ResumeExclusions, WorkflowFilter, WorkflowLease, WorkflowRow,
+    },
 };
 use tokio_util::sync::CancellationToken;
 
@@ -51,7 +53,7 @@ pub(super) async fn run(
     inner: &WorkflowsInner,
     id: &str,
     stop: &CancellationToken,
-    (until, why): (DriveUntil, Why),
+    (until, why): (DriveUntil, ClaimReason),
 ) -> Result<DriveResult, DriveError> {
     let Some(_active) = inner.active.enter(id) else {
         let (flow, owner) = (id.to_owned(), this_process());
@@ -91,7 +93,7 @@ pub(super) async fn run(
 }
 
 /// Queues a workflow to be driven in the background, unless it is active or queued.
-pub(super) fn drive(inner: &Arc<WorkflowsInner>, id: &str, why: Why) {
+pub(super) fn drive(inner: &Arc<WorkflowsInner>, id: &str, why: ClaimReason) {
     if !inner.active.has(id) {
         inner.queue.push(id, why);
     }
@@ -121,7 +123,7 @@ fn start_queued(inner: &Arc<WorkflowsInner>) {
 }
 
 /// Gives the performer the workflow's caller, permissions and tools.
-async fn prepare(inner: &WorkflowsInner, row: &FlowRow) -> Result<(), DriveError> {
+async fn prepare(inner: &WorkflowsInner, row: &WorkflowRow) -> Result<(), DriveError> {
     let machine = inner.workflows.look(&row.id, None).await.map_err(drive_error)?;
     let tools = walk::tools_of(&machine.dag().tasks);
     inner.performer.begin(&row.id, &row.caller, machine.terms(), &tools).await;
@@ -139,7 +141,7 @@ fn drive_error(error: WorkflowError) -> DriveError {
 }
 
 /// Whether a live process drives a workflow.
-pub(super) fn is_held(row: &FlowRow, here: &ActiveIds) -> bool {
+pub(super) fn is_held(row: &WorkflowRow, here: &ActiveIds) -> bool {
     let is_alive =
         is_owner_alive(&row.owner) || (is_owner_this_process(&row.owner) && here.has(&row.id));
     row.lease_until_ms > now_ms() && is_alive
@@ -147,17 +149,17 @@ pub(super) fn is_held(row: &FlowRow, here: &ActiveIds) -> bool {
 
 /// Voids the claim of a dead owner. If several hosts do so at once, the fence lets one of them
 /// claim the workflow.
-async fn void_dead_claim(engine: &SqliteWorkflowStore, row: &FlowRow) {
+async fn void_dead_claim(engine: &SqliteWorkflowStore, row: &WorkflowRow) {
     let is_gone = !row.owner.is_empty() && !is_owner_alive(&row.owner);
     if is_gone && row.lease_until_ms > now_ms() {
-        let lease = Lease { flow_id: row.id.clone(), fence: row.fence };
+        let lease = WorkflowLease { workflow_id: row.id.clone(), fence: row.fence };
         // Another process was faster; the claim below will fail.
         let _ = engine.release(&lease, GiveBack::Failed).await;
     }
 }
 
 /// Whether a live process other than this one drives a workflow, or watches it while it rests.
-pub fn is_looked_after(row: &FlowRow) -> bool {
+pub fn is_looked_after(row: &WorkflowRow) -> bool {
     let is_resting = row.lease_until_ms == 0 && needs_attention(row).is_none();
     is_owner_alive(&row.owner) && (is_resting || row.lease_until_ms > now_ms())
 }
@@ -169,7 +171,7 @@ pub const QUEUED: &str = "queued";
 pub const NEEDS_ATTENTION: &str = "needs_attention";
 
 /// The status of a workflow as clients see it.
-pub fn status_of(row: &FlowRow) -> &str {
+pub fn status_of(row: &WorkflowRow) -> &str {
     if needs_attention(row).is_some() {
         NEEDS_ATTENTION
     } else if row.status == CREATED {
@@ -181,15 +183,15 @@ pub fn status_of(row: &FlowRow) -> &str {
 
 /// Why hosts leave a workflow alone, if they do: several in a row died or failed with it, and it
 /// made no progress. A person may still resume it.
-pub fn needs_attention(row: &FlowRow) -> Option<String> {
+pub fn needs_attention(row: &WorkflowRow) -> Option<String> {
     let is_had = row.lease_until_ms > now_ms()
         && (is_owner_alive(&row.owner) || is_owner_this_process(&row.owner));
-    if row.vain < MAX_FAILED_RESUMES || row.finished_ms.is_some() || is_had {
+    if row.fruitless_attempts < MAX_FAILED_RESUMES || row.finished_ms.is_some() || is_had {
         return None;
     }
-    let (id, vain) = (&row.id, row.vain);
+    let (id, attempts) = (&row.id, row.fruitless_attempts);
     Some(format!(
-        "{vain} hosts in a row ended or failed with this workflow, and it made no progress; check \
+        "{attempts} hosts in a row ended or failed with this workflow, and it made no progress; check \
          its tasks, then run `belljar workflow resume {id}`, or `belljar workflow command {id} \
          abort` first"
     ))
@@ -210,10 +212,11 @@ pub(super) async fn adopt(inner: &Arc<WorkflowsInner>, look: AdoptionScope) {
     // Timers of resting workflows follow the driver's clock.
     let now = SystemClock.now_ms();
     // Workflows that need attention are included now and then, so that they are logged.
-    let vain = if look == AdoptionScope::Everything { u32::MAX } else { MAX_FAILED_RESUMES };
+    let attempts = if look == AdoptionScope::Everything { u32::MAX } else { MAX_FAILED_RESUMES };
     let mut found = Vec::new();
-    for vain in BTreeSet::from([MAX_FAILED_RESUMES, vain]) {
-        let but = LeftAlone { stopped: Some(PERSON.to_owned()), vain };
+    for attempts in BTreeSet::from([MAX_FAILED_RESUMES, attempts]) {
+        let but =
+            ResumeExclusions { stopped: Some(PERSON.to_owned()), fruitless_attempts: attempts };
         found.extend(engine.abandoned(now, but, MOST).await.unwrap_or_default());
     }
     let statuses = match look {
@@ -221,7 +224,8 @@ pub(super) async fn adopt(inner: &Arc<WorkflowsInner>, look: AdoptionScope) {
         AdoptionScope::Everything => ["running", "stopping", "rolling_back"].as_slice(),
     };
     for status in statuses {
-        let filter = Filter { status: Some((*status).to_owned()), ..Filter::default() };
+        let filter =
+            WorkflowFilter { status: Some((*status).to_owned()), ..WorkflowFilter::default() };
         let mut rows = engine.list(filter, None, MOST).await.unwrap_or_default();
         rows.retain(|row| row.lease_until_ms > now_ms() && !is_owner_this_process(&row.owner));
         found.extend(rows);
@@ -229,7 +233,7 @@ pub(super) async fn adopt(inner: &Arc<WorkflowsInner>, look: AdoptionScope) {
     let stale = inner.neglected.stale(&found);
     for row in found.iter().filter(|row| !is_owner_alive(&row.owner) || stale.contains(&row.id)) {
         match needs_attention(row) {
-            None => drive(inner, &row.id, Why::Found),
+            None => drive(inner, &row.id, ClaimReason::Found),
             Some(reason) => log_left_alone(inner, row, &reason),
         }
     }
@@ -240,11 +244,11 @@ pub(super) async fn adopt(inner: &Arc<WorkflowsInner>, look: AdoptionScope) {
 /// An owner that lives but does nothing is frozen. This host detects it by unchanged records while
 /// it watches, not by comparing times: the clocks of hosts may differ.
 #[derive(Debug, Default)]
-pub(super) struct StallDetector(Mutex<BTreeMap<String, (FlowRow, Instant)>>);
+pub(super) struct StallDetector(Mutex<BTreeMap<String, (WorkflowRow, Instant)>>);
 
 impl StallDetector {
     /// The workflows that have not changed for too long. All others are forgotten.
-    fn stale(&self, found: &[FlowRow]) -> BTreeSet<String> {
+    fn stale(&self, found: &[WorkflowRow]) -> BTreeSet<String> {
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let before = std::mem::take(&mut *seen);
         for row in found.iter().filter(|row| !row.owner.is_empty()) {
@@ -261,7 +265,7 @@ impl StallDetector {
 }
 
 /// Logs once why hosts leave a workflow alone.
-fn log_left_alone(inner: &WorkflowsInner, row: &FlowRow, reason: &str) {
+fn log_left_alone(inner: &WorkflowsInner, row: &WorkflowRow, reason: &str) {
     let mut told = inner.left_alone.lock().unwrap_or_else(PoisonError::into_inner);
     if told.insert((row.id.clone(), row.fence)) {
         tracing::error!(id = row.id, reason, "hosts leave a workflow alone");

@@ -8,19 +8,18 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use belljar_workflow::{
-    FileEntry, Job, TaskEnding, TaskFailure, TaskOutcome, WorkflowError, WorkflowFiles,
-    WorkflowStore as _,
-};
-
+use belljar_contract::CommitExecutable;
 use belljar_jail::workspace::WithheldReason;
 use belljar_paths::{
     names::{GIT, executed_in, is_repository, is_same},
     owner::is_private_directory,
 };
-use belljar_runtime::CommitExecutable;
 use belljar_store::RunRecord;
 use belljar_tools::crash_point;
+use belljar_workflow::{
+    FileEntry, Job, TaskEnding, TaskFailure, TaskOutcome, WorkflowError, WorkflowFiles,
+    WorkflowStore as _,
+};
 
 use super::{
     ExportReport, ProjectWorkflowError,

@@ -1,6 +1,6 @@
 //! The body of an agent's node: its code sees the keys of its context as variables.
 
-use belljar_runtime::Language;
+use belljar_contract::Language;
 use belljar_workflow::{Code, ResultShape};
 
 use super::code::language;

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use belljar_runtime::RunResult;
+use belljar_contract::RunResult;
 use belljar_server::TaskMeasurement;
 use belljar_tools::crash_point;
 use belljar_workflow::{
@@ -115,8 +115,8 @@ impl TaskPerformer {
 
     /// Adds a run of a workflow to the metrics.
     pub(super) fn measure(&self, job: &Job, result: &RunResult, took: Duration) {
-        if let (Some(meter), Ok(result)) = (self.executor.meter(), serde_json::to_value(result)) {
-            meter.ran(&result, took, &job.flow);
+        if let Some(meter) = self.executor.meter() {
+            meter.ran(result, took, &job.flow);
         }
     }
 

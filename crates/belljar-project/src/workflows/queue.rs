@@ -7,7 +7,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use belljar_workflow::workflow_store::Why;
+use belljar_workflow::workflow_store::ClaimReason;
 
 /// Running and waiting workflows.
 #[derive(Debug, Clone)]
@@ -18,7 +18,7 @@ pub(super) struct DriveQueue {
 
 #[derive(Debug, Default)]
 struct QueueState {
-    waiting: VecDeque<(String, Why)>,
+    waiting: VecDeque<(String, ClaimReason)>,
     driven: BTreeSet<String>,
 }
 
@@ -33,10 +33,10 @@ impl DriveQueue {
     }
 
     /// Appends a workflow unless it is queued. A request by a person is remembered.
-    pub(super) fn push(&self, id: &str, why: Why) {
+    pub(super) fn push(&self, id: &str, why: ClaimReason) {
         self.with(|state| {
             if let Some((_, known)) = state.waiting.iter_mut().find(|(waiting, _)| waiting == id) {
-                if why == Why::Asked {
+                if why == ClaimReason::Asked {
                     *known = why;
                 }
             } else if !state.driven.contains(id) {
@@ -71,7 +71,7 @@ impl DriveQueue {
 pub(super) struct QueueSlot {
     queue: DriveQueue,
     id: String,
-    why: Why,
+    why: ClaimReason,
 }
 
 impl QueueSlot {
@@ -79,7 +79,7 @@ impl QueueSlot {
         &self.id
     }
 
-    pub(super) fn why(&self) -> Why {
+    pub(super) fn why(&self) -> ClaimReason {
         self.why
     }
 }
@@ -92,26 +92,29 @@ impl Drop for QueueSlot {
 
 #[cfg(test)]
 mod tests {
-    use super::{DriveQueue, Why};
+    use super::{ClaimReason, DriveQueue};
 
     #[test]
     fn f1_those_that_wait_come_in_order_and_once() {
         let queue = DriveQueue::new(2);
         for id in ["a", "b", "c", "c", "d", "a"] {
-            queue.push(id, Why::Found);
+            queue.push(id, ClaimReason::Found);
         }
-        queue.push("c", Why::Asked);
+        queue.push("c", ClaimReason::Asked);
         let (first, second) = (queue.take_next().unwrap(), queue.take_next().unwrap());
         assert_eq!((first.id(), second.id()), ("a", "b"));
         assert!(queue.take_next().is_none());
         // A running workflow is not queued again.
-        queue.push("a", Why::Found);
+        queue.push("a", ClaimReason::Found);
         assert_eq!((queue.len(), queue.position("c"), queue.position("d")), (2, Some(1), Some(2)));
         assert_eq!((queue.position("a"), queue.position("x")), (None, None));
         drop(first);
         let third = queue.take_next().unwrap();
-        assert_eq!((third.id(), third.why(), second.why()), ("c", Why::Asked, Why::Found));
-        queue.push("a", Why::Found);
+        assert_eq!(
+            (third.id(), third.why(), second.why()),
+            ("c", ClaimReason::Asked, ClaimReason::Found)
+        );
+        queue.push("a", ClaimReason::Found);
         assert_eq!((queue.position("d"), queue.position("a")), (Some(1), Some(2)));
     }
 }

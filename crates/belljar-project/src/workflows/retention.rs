@@ -8,6 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use belljar_contract::RunStatus;
 use belljar_paths::owner::is_private_directory;
 use belljar_store::RunSummary;
 use belljar_workflow::{SqliteWorkflowStore, WorkflowStoreError};
@@ -15,8 +16,6 @@ use belljar_workflow::{SqliteWorkflowStore, WorkflowStoreError};
 use super::{ProjectWorkflowError, ProjectWorkflows, code};
 use crate::{executor::is_owner_this_process, is_owner_alive, now_ms};
 
-/// The status of a run that a process works on.
-const RUNNING: &str = "running";
 /// How deep directories are made accessible for removal.
 const DEPTH: usize = 64;
 
@@ -41,16 +40,16 @@ pub async fn forget_workflow(
 ) -> Result<(), WorkflowStoreError> {
     let left = left_behind(engine, id, scratch).await?;
     let store = engine.project_store();
-    let keys = store.flow_intents(id).await?;
+    let keys = store.workflow_intents(id).await?;
     let named = keys.iter().flat_map(|key| code::runs_of_intent(key)).collect();
     let is_under_way = |run: &RunSummary| {
         let is_held = is_owner_alive(&run.owner) || is_owner_this_process(&run.owner);
-        run.status == RUNNING && run.finished_ms.is_none() && is_held
+        run.status == RunStatus::Running && run.finished_ms.is_none() && is_held
     };
     let mut runs = store.runs_named(named).await?;
     runs.retain(|run| !is_under_way(run));
     let runs = runs.into_iter().map(|run| run.id).collect();
-    store.forget_flow(id, runs, now_ms()).await?;
+    store.forget_workflow(id, runs, now_ms()).await?;
     remove(left).await;
     Ok(())
 }
@@ -81,7 +80,7 @@ async fn left_behind(
     if there.is_empty() {
         return Ok(Vec::new());
     }
-    let keys = engine.project_store().settled_flow_intents(id).await?;
+    let keys = engine.project_store().closed_workflow_intents(id).await?;
     let runs: BTreeSet<String> = keys.iter().flat_map(|key| code::runs_of_intent(key)).collect();
     let mine = there.into_iter().filter(|name| runs.contains(name));
     Ok(mine.map(|name| scratch.join(name)).collect())

@@ -9,18 +9,18 @@ use std::{
     time::Instant,
 };
 
-use belljar_runtime::{RunRequest, SessionRequest, Status, run_id};
+use belljar_contract::{LimitsRequest, RunRequest, RunStatus};
+use belljar_runtime::{SessionSpec, run_id};
 use belljar_workflow::{
-    Job, SandboxAction as Action, SessionUndo, TaskFailure, TaskOutcome, TaskWork,
+    Job, SandboxAction as Action, SessionUndo, TaskFailure, TaskGrants, TaskOutcome, TaskWork,
 };
 use serde_json::{Value, json};
 use tokio::sync::Mutex as AsyncMutex;
 
 use super::{
-    allowed,
     code::language as code_language,
     performer::{DrivenWorkflow, TaskPerformer, cancelled, lasting},
-    ran::Ran,
+    task_result,
     tools::Watch,
 };
 use crate::{Execution, KeptSession, RunDurability, SessionLifetimes, SessionOwner};
@@ -70,7 +70,7 @@ impl TaskPerformer {
         &self,
         driven: &DrivenWorkflow,
         language: &str,
-        (limits, grants): (&belljar_workflow::Limits, &belljar_workflow::Grants),
+        (limits, grants): (&LimitsRequest, &TaskGrants),
     ) -> TaskOutcome {
         let Some(known) = code_language(language) else {
             let message = format!("unsupported language `{language}`");
@@ -80,10 +80,10 @@ impl TaskPerformer {
             Ok(grants) => grants,
             Err(failure) => return TaskOutcome { read_only: true, ..TaskOutcome::failed(failure) },
         };
-        let request = SessionRequest {
-            limits: allowed::limits(self.options.limits, limits),
+        let request = SessionSpec {
+            limits: self.options.limits.with(limits),
             grants,
-            ..SessionRequest::new(known)
+            ..SessionSpec::new(known)
         };
         let whose = SessionOwner { caller: driven.caller.clone(), tools: None };
         match self.sessions.open(request, SessionLifetimes::default(), whose).await {
@@ -112,7 +112,7 @@ impl TaskPerformer {
         job: &Job,
         driven: &DrivenWorkflow,
         (id, code): (&str, &str),
-        limits: &belljar_workflow::Limits,
+        limits: &LimitsRequest,
     ) -> TaskOutcome {
         if job.start.again {
             let message = format!("sandbox {id} is lost: its host ended while it ran code");
@@ -125,7 +125,7 @@ impl TaskPerformer {
         let _turn = own.turn.lock().await;
         let undo = Some(Box::new(before_use(id, &kept).await));
         let mut request = RunRequest::new(kept.session.language(), code);
-        request.limits = allowed::limits(kept.session.limits(), limits);
+        request.limits = kept.session.limits().with(limits);
         let watch = Arc::new(Watch::new(self.options.observer.clone()));
         let execution = Execution {
             durability: RunDurability::Never,
@@ -136,17 +136,11 @@ impl TaskPerformer {
         let began = Instant::now();
         let ran = self.executor.execute_in(&kept.session, run_id(), execution, aborted).await;
         self.measure(job, &ran, began.elapsed());
-        if ran.status == Status::Aborted {
+        if ran.status == RunStatus::Aborted {
             return TaskOutcome { undo, ..cancelled(watch.has_acted()) };
         }
-        let ran = Ran::of(&ran);
-        let state = ran.state.clone();
-        TaskOutcome {
-            read_only: !watch.has_acted(),
-            undo,
-            state,
-            ..TaskOutcome::done(ran.report())
-        }
+        let (state, report) = (task_result::state(&ran), task_result::report(&ran));
+        TaskOutcome { read_only: !watch.has_acted(), undo, state, ..TaskOutcome::done(report) }
     }
 
     async fn end_sandbox(&self, driven: &DrivenWorkflow, id: &str) -> TaskOutcome {
@@ -285,6 +279,6 @@ fn unusable(
     may_have_acted: bool,
 ) -> TaskOutcome {
     let message = format!("{message}; create it again, and keep lasting data in files");
-    let report = Ran::failed_with("SandboxError", code, message).report();
+    let report = task_result::failed_report(code, &message);
     TaskOutcome { read_only: !may_have_acted, ..TaskOutcome::done(report) }
 }

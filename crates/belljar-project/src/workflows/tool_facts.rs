@@ -8,7 +8,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use belljar_tools::{Bridge, Glob, Reach, ResolveError, Tool, ToolGrants};
+use belljar_tools::{Bridge, Glob, ResolveError, Tool, ToolGrants, ToolReach};
 use belljar_workflow::{Dag, DagFaults, check};
 use tokio::task::JoinSet;
 
@@ -125,7 +125,7 @@ async fn look_up_one(bridge: &Bridge, name: &str) -> LookupOutcome {
 
 async fn fact(bridge: &Bridge, tool: &Tool) -> ToolFacts {
     let name = tool.qualified_name();
-    let read_only = bridge.reach(tool) == Reach::ReadOnly;
+    let read_only = bridge.reach(tool) == ToolReach::ReadOnly;
     ToolFacts {
         read_only,
         repeatable: read_only || bridge.is_repeatable(tool),

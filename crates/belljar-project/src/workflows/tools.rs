@@ -13,8 +13,11 @@ use std::{
     time::Duration,
 };
 
-use belljar_runtime::{ErrorCode, Grants, ToolFault};
-use belljar_tools::{ApprovalNotice, Observer, Reach, RunContext, Tool, ToolGrants, crash_point};
+use belljar_contract::{ErrorCode, Grants};
+use belljar_runtime::ToolFault;
+use belljar_tools::{
+    ApprovalNotice, CallObserver, RunContext, Tool, ToolGrants, ToolReach, crash_point,
+};
 use belljar_workflow::{Code, Job, TaskFailure, TaskOutcome, ToolAction};
 use serde_json::json;
 
@@ -219,13 +222,13 @@ fn failed(fault: ToolFault, is_harmless: bool) -> TaskOutcome {
 /// Observes whether a call was sent that may change something.
 #[derive(Debug)]
 pub(super) struct Watch {
-    then: Arc<dyn Observer>,
+    then: Arc<dyn CallObserver>,
     left: AtomicBool,
     acted: AtomicBool,
 }
 
 impl Watch {
-    pub(super) fn new(then: Arc<dyn Observer>) -> Self {
+    pub(super) fn new(then: Arc<dyn CallObserver>) -> Self {
         Self { then, left: AtomicBool::new(false), acted: AtomicBool::new(false) }
     }
 
@@ -240,7 +243,7 @@ impl Watch {
     }
 }
 
-impl Observer for Watch {
+impl CallObserver for Watch {
     fn approval_waits(&self, notice: &ApprovalNotice) {
         self.then.approval_waits(notice);
     }
@@ -249,9 +252,9 @@ impl Observer for Watch {
         self.then.approval_over(id);
     }
 
-    fn call_begins(&self, tool: &Tool, reach: Reach) {
+    fn call_begins(&self, tool: &Tool, reach: ToolReach) {
         self.left.store(true, Ordering::SeqCst);
-        if reach == Reach::Unknown {
+        if reach == ToolReach::Unknown {
             self.acted.store(true, Ordering::SeqCst);
         }
         self.then.call_begins(tool, reach);

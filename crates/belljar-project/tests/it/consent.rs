@@ -5,8 +5,10 @@
 
 use std::time::{Duration, Instant};
 
-use belljar_project::{ErrorCode, Execution, Language, RunRequest};
-use belljar_store::{Approval, Approvals, AuditFilter, Verdict};
+use belljar_contract::Verdict;
+use belljar_contract::{ErrorCode, Language, RunRequest};
+use belljar_project::Execution;
+use belljar_store::{Approval, Approvals, AuditFilter};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 

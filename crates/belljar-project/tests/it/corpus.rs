@@ -15,10 +15,12 @@ use std::{
     thread,
 };
 
-use belljar_project::{ErrorKind, Grants, Language, RunBuilder, RunError, RunResult, Sandbox};
+use belljar_contract::{ErrorKind, Grants, Language, RunError, RunResult};
+use belljar_project::{RunBuilder, Sandbox};
+use belljar_testing::sandboxed;
 use serde::Deserialize;
 
-use crate::zygote::{no_sandbox, zygote};
+use crate::zygote::zygote;
 
 const PACKAGES: &str = "\
 algorithms==1.0.1 --hash=sha256:f45568f40011b264195e7879ef42b043ea1be744479e7b3292a895edef167f64
@@ -97,11 +99,9 @@ struct Outcome {
     error: Option<String>,
 }
 
+#[sandboxed]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a2_programs_with_known_answers_give_them_inside_as_outside() {
-    if no_sandbox() {
-        return;
-    }
     let corpus = Corpus::get();
     let programs = Arc::new(corpus.programs());
     let outside = {

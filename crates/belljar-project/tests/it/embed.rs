@@ -2,11 +2,11 @@
 
 use std::process::Command;
 
-use belljar_project::{
-    BuildError, ErrorCode, ErrorKind, Limits, RunRequest, RunResultExt as _, Sandbox, ValueError,
-};
+use belljar_contract::{ErrorCode, ErrorKind, Limits, RunRequest};
+use belljar_project::{BuildError, RunResultExt as _, Sandbox, ValueError};
+use belljar_testing::sandboxed;
 
-use crate::zygote::{no_sandbox, zygote};
+use crate::zygote::zygote;
 
 /// The façade in this process, whose `main` belongs to the test harness.
 fn with_sandbox<F: Future>(work: impl FnOnce(Sandbox) -> F) -> F::Output {
@@ -24,11 +24,9 @@ fn example() -> Command {
     Command::new(zygote())
 }
 
+#[sandboxed]
 #[test]
 fn a1_the_documented_example_runs() {
-    if no_sandbox() {
-        return;
-    }
     let output = example().output().unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
     assert_eq!(
@@ -45,11 +43,9 @@ fn a1_a_program_that_forgot_init_is_told_before_anything_starts() {
     assert!(matches!(refused, Err(BuildError::NotInitialised)), "{refused:?}");
 }
 
+#[sandboxed]
 #[test]
 fn a8_a_value_is_read_as_a_rust_type() {
-    if no_sandbox() {
-        return;
-    }
     with_sandbox(|sandbox| async move {
         let names: Vec<String> = sandbox.run("['a', 'b']").await.value().unwrap();
         assert_eq!(names, ["a", "b"]);
@@ -60,11 +56,9 @@ fn a8_a_value_is_read_as_a_rust_type() {
     });
 }
 
+#[sandboxed]
 #[test]
 fn a6_a_runs_own_limits_hold_and_stay_within_the_maximum() {
-    if no_sandbox() {
-        return;
-    }
     with_sandbox(|sandbox| async move {
         let timeout = std::time::Duration::from_millis(200);
         let result = sandbox.typescript("while (true) {}").timeout(timeout).run().await;
@@ -76,11 +70,9 @@ fn a6_a_runs_own_limits_hold_and_stay_within_the_maximum() {
     });
 }
 
+#[sandboxed]
 #[test]
 fn a7_a_context_that_is_not_json_is_a_failed_run() {
-    if no_sandbox() {
-        return;
-    }
     with_sandbox(|sandbox| async move {
         let context = std::collections::BTreeMap::from([((1, 2), 3)]);
         let result = sandbox.typescript("1").context(&context).run().await;

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use belljar_project::{ErrorCode, Execution, Language, Status};
+use belljar_contract::{ErrorCode, Language, RunStatus};
+use belljar_project::Execution;
 use belljar_store::AuditFilter;
 use serde_json::{Value, json};
 
@@ -264,7 +265,7 @@ fn a9_a_run_without_tools_is_as_it_was() {
     block_on(async {
         let project = Project::new(json!({})).await;
         let result = project.run(Language::TypeScript, "return 1 + 1").await;
-        assert_eq!((result.status, value(&result.result)), (Status::Completed, json!(2)));
+        assert_eq!((result.status, value(&result.result)), (RunStatus::Completed, json!(2)));
         let listed = project.run(Language::TypeScript, "return await tools.list()").await;
         assert_eq!(value(&listed.result).as_array().unwrap().len(), 6);
         let found = "return (await tools.search('add two numbers'))[0].name";

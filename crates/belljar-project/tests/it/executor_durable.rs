@@ -8,12 +8,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use belljar_project::{
-    ErrorCode, Execution, Language, ResumeError, ResumeOutcome, RunDurability, RunResult, Status,
-    now_ms,
-};
-use belljar_store::{Approvals, ClaimReason, Lease, Store, Verdict};
-use belljar_tools::{NoObserver, Observer};
+use belljar_contract::{ErrorCode, Language, RunResult, RunStatus, Verdict};
+use belljar_project::{Execution, ResumeError, ResumeOutcome, RunDurability, now_ms};
+use belljar_store::{Approvals, ClaimReason, Lease, Store};
+use belljar_tools::{CallObserver, NoObserver};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
@@ -52,7 +50,7 @@ async fn resumed(project: &Project, id: &str) -> RunResult {
     let resumed = project.executor.resume(id, Arc::new(NoObserver), std::future::pending()).await;
     match resumed.unwrap() {
         ResumeOutcome::Ran(result) => *result,
-        ResumeOutcome::Ended(result) => panic!("it had ended: {result}"),
+        ResumeOutcome::Ended(result) => panic!("it had ended: {result:?}"),
     }
 }
 
@@ -93,7 +91,7 @@ fn d8_a_run_goes_on_where_it_was() {
             // A second time, it is the same answer, from the store.
             let again = project.executor.resume(&id, Arc::new(NoObserver), std::future::pending());
             let ResumeOutcome::Ended(again) = again.await.unwrap() else { panic!("it ran again") };
-            let again: Value = serde_json::from_str(again.get()).unwrap();
+            let again: Value = serde_json::to_value(&again).unwrap();
             assert_eq!(again["result"], result);
             project.executor.shutdown().await;
         }
@@ -116,7 +114,7 @@ fn d8_a_call_in_doubt_is_for_a_person_to_decide() {
             let id = abandoned(&project, run, || seen.list().len() == 1).await;
             let project = project.restarted(json!({})).await;
             let result = resumed(&project, &id).await;
-            assert_eq!(result.status, Status::InDoubt);
+            assert_eq!(result.status, RunStatus::InDoubt);
             let error = result.error.unwrap();
             assert_eq!(
                 (error.code, error.tool_name.as_deref()),
@@ -264,7 +262,7 @@ fn d8_a_run_that_was_taken_over_makes_no_further_call() {
             project.store.claim_run(seen, "another", ClaimReason::Asked, now_ms()).await.unwrap();
         };
         let (result, ()) = tokio::join!(run, taken_over);
-        assert_eq!(result.status, Status::Interrupted);
+        assert_eq!(result.status, RunStatus::Interrupted);
         let error = result.error.unwrap();
         assert_eq!(error.code, ErrorCode::RunInterrupted);
         assert!(error.message.contains("taken"), "{}", error.message);
@@ -328,7 +326,7 @@ struct Reader {
     found: Mutex<Option<bool>>,
 }
 
-impl Observer for Reader {
+impl CallObserver for Reader {
     fn run_begins(&self, run_id: &str) {
         let look = || block_on(self.store.run(run_id)).unwrap().is_some();
         let found = std::thread::scope(|threads| threads.spawn(look).join().unwrap());
@@ -350,7 +348,7 @@ fn o2_the_id_of_a_durable_run_is_told_when_it_is_on_disk() {
             let reader = Arc::new(Reader { store: store.clone(), found: Mutex::default() });
             let execution = Execution { observer: reader.clone(), ..execution };
             let result = project.execute(execution).await;
-            assert_eq!(result.status, Status::Completed, "{result:?}");
+            assert_eq!(result.status, RunStatus::Completed, "{result:?}");
             assert_eq!(*reader.found.lock().unwrap(), Some(is_kept));
         }
     });

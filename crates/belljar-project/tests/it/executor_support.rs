@@ -10,10 +10,11 @@ use std::{
     time::Duration,
 };
 
-use belljar_project::{Execution, Executor, Language, RunRequest, RunResult, Sandbox, now_ms};
+use belljar_contract::{Language, RunRequest, RunResult};
+use belljar_project::{Execution, Executor, Sandbox, now_ms};
 use belljar_store::Store;
 use belljar_tools::{
-    Annotations, AuditTiming, Bridge, BridgeConfig, LocalOutcome, LocalServer, Policy, Tool,
+    Annotations, AuditTiming, Bridge, BridgeConfig, LocalOutcome, LocalServer, Tool, ToolPolicy,
     Upstreams,
 };
 use serde_json::{Map, Value, json};
@@ -179,7 +180,7 @@ pub(crate) fn execution(language: Language, code: &str) -> Execution {
 }
 
 fn bridge(directory: &Path, policy: Value, store: &Store, effects: Arc<Effects>) -> Bridge {
-    let policy: Policy = serde_json::from_value(policy).unwrap();
+    let policy: ToolPolicy = serde_json::from_value(policy).unwrap();
     let server: Arc<dyn LocalServer> = Arc::new(TestServer::new(effects));
     Bridge::new(BridgeConfig {
         upstreams: Upstreams::new([], directory, zygote()),

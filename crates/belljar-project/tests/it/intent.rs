@@ -1,13 +1,11 @@
 //! D5, E2: a run that says what it is for gets the tools that fit, and no others.
 
 use belljar_project::{ErrorCode, Execution, Language, RunDurability};
+use belljar_testing::sandboxed;
 use belljar_tools::{Glob, ToolGrants};
 use serde_json::{Value, json};
 
-use crate::{
-    executor_support::{Project, block_on, execution},
-    zygote::no_sandbox,
-};
+use crate::executor_support::{Project, block_on, execution};
 
 const ADD: &str = "return await mcp.test.add({ a: 1, b: 2 })";
 const FAIL: &str = "return await mcp.test.fail({ message: 'called' })";
@@ -16,11 +14,9 @@ fn meant(intent: &str, code: &str) -> Execution {
     Execution { intent: Some(intent.to_owned()), ..execution(Language::TypeScript, code) }
 }
 
+#[sandboxed]
 #[test]
 fn e2_an_intent_brings_the_tools_that_fit_and_no_others() {
-    if no_sandbox() {
-        return;
-    }
     block_on(async {
         let project = Project::new(json!({})).await;
         let result = project.execute(meant("add numbers", ADD)).await;
@@ -41,11 +37,9 @@ fn e2_an_intent_brings_the_tools_that_fit_and_no_others() {
     });
 }
 
+#[sandboxed]
 #[test]
 fn e2_tools_named_are_there_beside_those_an_intent_brings() {
-    if no_sandbox() {
-        return;
-    }
     block_on(async {
         let project = Project::new(json!({})).await;
         let named = |globs: &[&str]| ToolGrants {
@@ -65,11 +59,9 @@ fn e2_tools_named_are_there_beside_those_an_intent_brings() {
     });
 }
 
+#[sandboxed]
 #[test]
 fn e2_what_policy_denies_is_not_brought() {
-    if no_sandbox() {
-        return;
-    }
     block_on(async {
         let project = Project::new(json!({ "deny": ["test__add"] })).await;
         let result = project.execute(meant("add numbers", ADD)).await;
@@ -79,11 +71,9 @@ fn e2_what_policy_denies_is_not_brought() {
     });
 }
 
+#[sandboxed]
 #[test]
 fn e2_a_durable_run_remembers_its_tools() {
-    if no_sandbox() {
-        return;
-    }
     block_on(async {
         let project = Project::new(json!({})).await;
         let durable = Execution { durability: RunDurability::Always, ..meant("add numbers", ADD) };
@@ -96,11 +86,9 @@ fn e2_a_durable_run_remembers_its_tools() {
     });
 }
 
+#[sandboxed]
 #[test]
 fn d5_strange_intents_bring_nothing_and_break_nothing() {
-    if no_sandbox() {
-        return;
-    }
     block_on(async {
         let project = Project::new(json!({})).await;
         let enormous = "x".repeat(5_000_000);

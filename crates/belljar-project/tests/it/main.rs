@@ -14,8 +14,7 @@ mod embed;
 mod executor;
 mod executor_durable;
 mod executor_support;
-mod host_limits;
-mod host_pool;
+#[path = "../../../belljar-runtime/tests/it/processes.rs"]
 mod host_support;
 mod intent;
 mod mixed;
@@ -27,3 +26,6 @@ mod session_support;
 mod session_tools;
 mod sessions;
 mod zygote;
+
+// Where `#[sandboxed]` looks for it.
+use zygote::no_sandbox;

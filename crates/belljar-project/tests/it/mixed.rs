@@ -8,13 +8,15 @@ use std::{
 };
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
-use belljar_project::{Language, RunResult, Sandbox};
+use belljar_contract::{Language, RunResult};
+use belljar_project::Sandbox;
+use belljar_testing::sandboxed;
 use serde_json::json;
 
 use crate::{
     descendants::descendants,
     host_support::{at_rest, eventually, footprint},
-    zygote::{no_sandbox, zygote},
+    zygote::zygote,
 };
 
 const RUNS: usize = 1000;
@@ -48,11 +50,9 @@ const KINDS: [Kind; 10] = [
     Kind::Failure,
 ];
 
+#[sandboxed]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a10_a_thousand_mixed_runs_are_all_right_and_leave_nothing_behind() {
-    if no_sandbox() {
-        return;
-    }
     let place = Arc::new(Place::new());
     let languages = [Language::TypeScript, Language::Python, Language::Bash];
     let builder = Sandbox::builder().program(zygote()).pool(4).ready(languages);
@@ -137,7 +137,7 @@ async fn one(sandbox: &Sandbox, place: &Place, number: usize) {
     let changes: Vec<(&str, &str, bool)> = result
         .changes
         .iter()
-        .map(|change| (change.path.as_str(), change.kind, change.committed))
+        .map(|change| (change.path.as_str(), change.kind.as_str(), change.committed))
         .collect();
     match kind {
         Kind::PythonFiles | Kind::BashFiles | Kind::TypeScriptFiles => {

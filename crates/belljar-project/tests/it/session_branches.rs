@@ -1,13 +1,14 @@
 //! B4: checkpoint, rollback and fork, of the interpreter and its files together.
 
-use belljar_project::{ErrorCode, Grants, Language, Sandbox, Session, SessionPhase};
+use belljar_contract::{ErrorCode, Grants, Language};
+use belljar_project::{Sandbox, Session, SessionPhase};
+use belljar_testing::sandboxed;
 use serde_json::json;
 
 use crate::{
     descendants::descendants,
     host_support::eventually,
     session_support::{ALL, PYTHON, TYPESCRIPT, failure, sandbox, session, value},
-    zygote::no_sandbox,
 };
 
 #[expect(clippy::print_stderr, reason = "a skip is said aloud")]
@@ -24,11 +25,9 @@ async fn fragile(sandbox: &Sandbox) -> Session {
     sandbox.session(PYTHON.language).grants(grants).open().await.expect("there is room")
 }
 
+#[sandboxed]
 #[tokio::test(flavor = "multi_thread")]
 async fn b4_a_rollback_restores_variables_and_files_twice() {
-    if no_sandbox() {
-        return;
-    }
     let sandbox = sandbox().await;
     for words in ALL {
         let session = session(&sandbox, words.language).await;
@@ -52,11 +51,9 @@ async fn b4_a_rollback_restores_variables_and_files_twice() {
     sandbox.shutdown().await;
 }
 
+#[sandboxed]
 #[tokio::test(flavor = "multi_thread")]
 async fn b4_forks_are_distinct_and_their_parent_is_as_it_was() {
-    if no_sandbox() {
-        return;
-    }
     let sandbox = sandbox().await;
     for words in ALL {
         let parent = session(&sandbox, words.language).await;
@@ -98,11 +95,9 @@ async fn b4_forks_are_distinct_and_their_parent_is_as_it_was() {
 }
 
 /// A fork of a checkpoint is of what was, and branches run side by side.
+#[sandboxed]
 #[tokio::test(flavor = "multi_thread")]
 async fn b4_a_checkpoint_can_be_forked_and_branches_run_side_by_side() {
-    if no_sandbox() {
-        return;
-    }
     let sandbox = sandbox().await;
     let parent = session(&sandbox, PYTHON.language).await;
     value(&parent, "x = 1").await;
@@ -118,11 +113,9 @@ async fn b4_a_checkpoint_can_be_forked_and_branches_run_side_by_side() {
     sandbox.shutdown().await;
 }
 
+#[sandboxed]
 #[tokio::test(flavor = "multi_thread")]
 async fn b4_pandas_stays_loaded_in_every_branch() {
-    if no_sandbox() {
-        return;
-    }
     let sandbox = sandbox().await;
     let parent = session(&sandbox, PYTHON.language).await;
     let loaded = parent.run("import pandas as pd\ndf = pd.DataFrame({'a': [1, 2]})").await;
@@ -148,11 +141,9 @@ async fn b4_pandas_stays_loaded_in_every_branch() {
 }
 
 /// A session whose guest is lost goes on from a checkpoint, and is told to.
+#[sandboxed]
 #[tokio::test(flavor = "multi_thread")]
 async fn b4_a_lost_session_goes_on_from_its_checkpoint() {
-    if no_sandbox() {
-        return;
-    }
     let sandbox = sandbox().await;
     let session = fragile(&sandbox).await;
     value(&session, "x = 1").await;
@@ -170,11 +161,9 @@ async fn b4_a_lost_session_goes_on_from_its_checkpoint() {
 }
 
 /// What cannot be branched is refused, and the session goes on.
+#[sandboxed]
 #[tokio::test(flavor = "multi_thread")]
 async fn b4_open_files_and_threads_are_refused_and_harm_nothing() {
-    if no_sandbox() {
-        return;
-    }
     let sandbox = sandbox().await;
     let session = session(&sandbox, PYTHON.language).await;
     value(&session, "f = open('open.txt', 'w')\nf.write('a')").await;
@@ -197,11 +186,9 @@ async fn b4_open_files_and_threads_are_refused_and_harm_nothing() {
 }
 
 /// Checkpoints are bounded; the oldest go, and that is told.
+#[sandboxed]
 #[tokio::test(flavor = "multi_thread")]
 async fn b4_the_oldest_checkpoints_go_and_that_is_told() {
-    if no_sandbox() {
-        return;
-    }
     let sandbox = sandbox().await;
     let session = session(&sandbox, TYPESCRIPT.language).await;
     let mut all = Vec::new();
@@ -224,11 +211,9 @@ async fn b4_the_oldest_checkpoints_go_and_that_is_told() {
 }
 
 /// What checkpoints keep in memory is bounded by what the session may use.
+#[sandboxed]
 #[tokio::test(flavor = "multi_thread")]
 async fn b4_checkpoints_are_bounded_by_memory() {
-    if no_sandbox() {
-        return;
-    }
     let sandbox = sandbox().await;
     let session =
         sandbox.session(PYTHON.language).memory(96 << 20).open().await.expect("there is room");
@@ -251,11 +236,9 @@ async fn b4_checkpoints_are_bounded_by_memory() {
 }
 
 /// A crash of one branch is none of the others.
+#[sandboxed]
 #[tokio::test(flavor = "multi_thread")]
 async fn b2_a_crash_of_one_branch_leaves_the_others() {
-    if no_sandbox() {
-        return;
-    }
     let sandbox = sandbox().await;
     let parent = fragile(&sandbox).await;
     value(&parent, "x = 1").await;

@@ -1,14 +1,15 @@
 //! B4: copies of a guest that come to nothing: there is no process more than before, and the guest goes
 //! on as it was, or is given up if it had a hand in it.
 
-use belljar_project::{ErrorCode, Grants, Sandbox, Session};
+use belljar_contract::{ErrorCode, Grants};
+use belljar_project::{Sandbox, Session};
+use belljar_testing::sandboxed;
 use serde_json::json;
 
 use crate::{
     descendants::descendants,
     host_support::eventually,
     session_support::{PYTHON, sandbox, session, value},
-    zygote::no_sandbox,
 };
 
 /// A zygote and its warden, and a keeper.
@@ -66,11 +67,9 @@ async fn hostile(sandbox: &Sandbox, copy: &str, parent: &str) -> (Session, Strin
     (session, before.id)
 }
 
+#[sandboxed]
 #[tokio::test(flavor = "multi_thread")]
 async fn b4_a_fork_that_is_refused_leaves_no_process_and_can_be_repeated() {
-    if no_sandbox() {
-        return;
-    }
     let sandbox = sandbox().await;
     let session = session(&sandbox, PYTHON.language).await;
     value(&session, PYTHON.set).await;
@@ -91,11 +90,9 @@ async fn b4_a_fork_that_is_refused_leaves_no_process_and_can_be_repeated() {
 }
 
 /// It is killed, not asked to go, and that is waited for.
+#[sandboxed]
 #[tokio::test(flavor = "multi_thread")]
 async fn b4_a_copy_in_vain_that_stays_is_killed() {
-    if no_sandbox() {
-        return;
-    }
     let sandbox = sandbox().await;
     let (session, _) = hostile(&sandbox, "os.write(own, b'0')", "pass").await;
     value(&session, "f = open('open.txt', 'w')").await;
@@ -115,11 +112,9 @@ async fn b4_a_copy_in_vain_that_stays_is_killed() {
 
 /// A copy that says nothing, says only half, or is the guest itself: there is none, and the guest that
 /// made it is ended with it. The checkpoint from before is as good as ever.
+#[sandboxed]
 #[tokio::test(flavor = "multi_thread")]
 async fn b4_a_copy_that_does_not_answer_is_cleared_away() {
-    if no_sandbox() {
-        return;
-    }
     let sandbox = sandbox().await;
     for (copy, parent, why) in [
         ("os.close(own)", "pass", "unexpected end"),

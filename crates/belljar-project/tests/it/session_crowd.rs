@@ -1,6 +1,9 @@
 //! Many sessions at once; files from outside; tools in a session (B1, B2, C2, D1).
 
-use belljar_project::{FileError, Language, RunRequest, SessionFileKind};
+use belljar_contract::{Language, RunRequest};
+use belljar_project::{FileError, SessionFileKind};
+use belljar_runtime::RunOptions;
+use belljar_testing::sandboxed;
 use serde_json::json;
 use tokio::io::AsyncReadExt as _;
 
@@ -8,15 +11,12 @@ use crate::{
     descendants::descendants,
     host_support::eventually,
     session_support::{ALL, PYTHON, TYPESCRIPT, sandbox, session, value},
-    zygote::no_sandbox,
 };
 
 /// As `belljar-bench sessions` does with 300, with fewer.
+#[sandboxed]
 #[tokio::test(flavor = "multi_thread")]
 async fn b1_many_sessions_of_all_languages_answer() {
-    if no_sandbox() {
-        return;
-    }
     const CROWD: usize = 45;
     let sandbox = sandbox().await;
     let mut sessions = Vec::new();
@@ -41,11 +41,9 @@ async fn b1_many_sessions_of_all_languages_answer() {
 }
 
 /// Files go in and come out, belong to the guest, and follow the branches.
+#[sandboxed]
 #[tokio::test(flavor = "multi_thread")]
 async fn c2_files_of_a_session_from_outside() {
-    if no_sandbox() {
-        return;
-    }
     let sandbox = sandbox().await;
     let session = session(&sandbox, PYTHON.language).await;
     let put = session.put_file("data/in.txt", &b"from outside"[..]).await.expect("it is put");
@@ -87,11 +85,9 @@ async fn c2_files_of_a_session_from_outside() {
 }
 
 /// Files that are handed back beside the value come back when they are new or changed.
+#[sandboxed]
 #[tokio::test(flavor = "multi_thread")]
 async fn c2_artifacts_come_back_once() {
-    if no_sandbox() {
-        return;
-    }
     let sandbox = sandbox().await;
     let session = session(&sandbox, TYPESCRIPT.language).await;
     let write = "fs.mkdirSync('out', { recursive: true }); fs.writeFileSync('out/a.txt', 'one'); 1";
@@ -104,11 +100,9 @@ async fn c2_artifacts_come_back_once() {
 }
 
 /// A workspace is seen, changed in every branch for itself, and never touched.
+#[sandboxed]
 #[tokio::test(flavor = "multi_thread")]
 async fn c1_b4_a_sessions_workspace_is_a_copy() {
-    if no_sandbox() {
-        return;
-    }
     let place = tempfile::tempdir_in("/var/tmp").expect("a directory");
     std::fs::write(place.path().join("a.txt"), "original").unwrap();
     let sandbox = sandbox().await;
@@ -125,7 +119,7 @@ async fn c1_b4_a_sessions_workspace_is_a_copy() {
         commit: true,
         ..belljar_project::Workspace::default()
     });
-    let refused = session.run_bridged(committed, None, std::future::pending()).await;
+    let refused = session.run_with(committed, RunOptions::default(), std::future::pending()).await;
     assert!(!refused.success);
     sandbox.shutdown().await;
 }

@@ -1,16 +1,18 @@
 //! B2, B4: processes that are hidden beside a session's guest are counted and ended; those of a run
 //! that goes on, or of a guest that is there, are not.
 
+use belljar_runtime::RunOptions;
+use belljar_testing::sandboxed;
 use std::{future::pending, time::Duration};
 
-use belljar_project::{ErrorCode, Grants, Limits, RunRequest, Session};
+use belljar_contract::{ErrorCode, Grants, Limits, RunRequest};
+use belljar_project::Session;
 use serde_json::json;
 
 use crate::{
     descendants::descendants,
     host_support::eventually,
     session_support::{PYTHON, sandbox, session, value},
-    zygote::no_sandbox,
 };
 
 /// A zygote and its warden.
@@ -51,11 +53,9 @@ const STAYS: &str = "time.sleep(4.5)";
 
 /// Control and attempt in one: what a run has started stays as long as the run; then what is beneath
 /// the guest stays, and what hides beside it is found.
+#[sandboxed]
 #[tokio::test(flavor = "multi_thread")]
 async fn b2_processes_that_hide_beside_a_guest_are_ended_between_runs() {
-    if no_sandbox() {
-        return;
-    }
     let sandbox = sandbox().await;
     let session = session(&sandbox, PYTHON.language).await;
     value(&session, START).await;
@@ -75,11 +75,9 @@ async fn b2_processes_that_hide_beside_a_guest_are_ended_between_runs() {
 
 /// What is beneath a guest ends with it, however deep, while another guest of the cell is busy: then
 /// nobody looks for what is left behind.
+#[sandboxed]
 #[tokio::test(flavor = "multi_thread")]
 async fn b2_a_guest_ends_with_what_it_started_and_another_goes_on() {
-    if no_sandbox() {
-        return;
-    }
     let sandbox = sandbox().await;
     let parent = session(&sandbox, PYTHON.language).await;
     value(&parent, START).await;
@@ -104,11 +102,9 @@ async fn b2_a_guest_ends_with_what_it_started_and_another_goes_on() {
 }
 
 /// No limit is avoided by spreading memory over processes that nobody measures.
+#[sandboxed]
 #[tokio::test(flavor = "multi_thread")]
 async fn b2_memory_of_processes_that_hide_is_counted() {
-    if no_sandbox() {
-        return;
-    }
     let sandbox = sandbox().await;
     let limits = Limits { memory: 128 << 20, ..Limits::DEFAULT };
     let session = sandbox.session(PYTHON.language).limits(limits).open().await.unwrap();
@@ -128,11 +124,9 @@ async fn b2_memory_of_processes_that_hide_is_counted() {
 
 /// What is hidden when a run has ended, and swells only then, is found by whoever looks at the cell
 /// next; the session is told the true reason (S18).
+#[sandboxed]
 #[tokio::test(flavor = "multi_thread")]
 async fn s18_memory_that_grows_between_runs_is_a_limit_of_memory() {
-    if no_sandbox() {
-        return;
-    }
     let sandbox = sandbox().await;
     let limits = Limits { memory: 64 << 20, ..Limits::DEFAULT };
     let session = sandbox.session(PYTHON.language).limits(limits).open().await.unwrap();
@@ -154,11 +148,9 @@ for _ in range(4):
 
 /// A process whose first thread has ended looks as if all of it had. It is ended with what else is
 /// nobody's, also by a rollback (S1).
+#[sandboxed]
 #[tokio::test(flavor = "multi_thread")]
 async fn s1_processes_without_their_first_thread_are_ended() {
-    if no_sandbox() {
-        return;
-    }
     let sandbox = sandbox().await;
     let grants = Grants { modules: vec!["ctypes".to_owned()], ..Grants::default() };
     let session = sandbox.session(PYTHON.language).grants(grants).open().await.expect("room");
@@ -194,11 +186,9 @@ hidden(False)
 }
 
 /// S7, A6: what an earlier run left running is not charged to a later one; what it uses meanwhile is.
+#[sandboxed]
 #[tokio::test(flavor = "multi_thread")]
 async fn s7_a_run_does_not_pay_for_what_an_earlier_one_has_used() {
-    if no_sandbox() {
-        return;
-    }
     let sandbox = sandbox().await;
     let session = session(&sandbox, PYTHON.language).await;
     let start = "
@@ -213,11 +203,12 @@ os.read(done, 1)";
     value(&session, start).await;
     let limits = Limits { cpu: Duration::from_millis(1200), ..Limits::DEFAULT };
     let run = |code: &str| RunRequest { limits, ..RunRequest::new(PYTHON.language, code) };
-    let idle = session.run_bridged(run("time.sleep(0.3)"), None, pending()).await;
+    let idle = session.run_with(run("time.sleep(0.3)"), RunOptions::default(), pending()).await;
     assert_eq!(idle.error.map(|error| error.code), None);
     // Control: the same process, busy now.
-    let busy =
-        session.run_bridged(run("os.write(go, b'x'); time.sleep(20)"), None, pending()).await;
+    let busy = session
+        .run_with(run("os.write(go, b'x'); time.sleep(20)"), RunOptions::default(), pending())
+        .await;
     assert_eq!(busy.error.map(|error| error.code), Some(ErrorCode::LimitCpu));
     session.destroy().await;
     sandbox.shutdown().await;

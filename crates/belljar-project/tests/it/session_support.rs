@@ -1,6 +1,7 @@
 //! Sessions whose zygotes are a real program.
 
-use belljar_project::{Language, RunResult, Sandbox, Session};
+use belljar_contract::{Language, RunResult};
+use belljar_project::{Sandbox, Session};
 use serde_json::Value;
 
 use crate::zygote::zygote;

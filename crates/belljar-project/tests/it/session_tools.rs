@@ -1,23 +1,19 @@
 //! Tools, policy, audit and budget in the runs of a session (D2, D6, E5).
 
-use belljar_project::{ErrorCode, Execution, Language, RunDurability, SessionRequest};
+use belljar_project::{ErrorCode, Execution, Language, RunDurability, SessionSpec};
 use belljar_store::AuditFilter;
+use belljar_testing::sandboxed;
 use serde_json::{Value, json};
 
-use crate::{
-    executor_support::{Project, block_on, execution},
-    zygote::no_sandbox,
-};
+use crate::executor_support::{Project, block_on, execution};
 
 fn value(json: &serde_json::value::RawValue) -> Value {
     serde_json::from_str(json.get()).unwrap()
 }
 
+#[sandboxed]
 #[test]
 fn d2_code_in_a_session_calls_tools_and_keeps_what_they_gave() {
-    if no_sandbox() {
-        return;
-    }
     block_on(async {
         let project = Project::new(json!({ "deny": ["test__note"] })).await;
         for (language, call, later, denied) in [
@@ -35,7 +31,7 @@ fn d2_code_in_a_session_calls_tools_and_keeps_what_they_gave() {
             ),
         ] {
             let sandbox = project.executor.sandbox();
-            let session = sandbox.open_session(SessionRequest::new(language)).await.unwrap();
+            let session = sandbox.open_session(SessionSpec::new(language)).await.unwrap();
             let run = async |execution: Execution| {
                 let id = belljar_runtime::run_id();
                 project.executor.execute_in(&session, id, execution, std::future::pending()).await

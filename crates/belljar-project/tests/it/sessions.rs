@@ -1,22 +1,22 @@
 //! B1, B2, B3: what is asked of a session, in every language, and what one crash costs.
 
+use belljar_runtime::RunOptions;
+use belljar_testing::sandboxed;
 use std::time::Duration;
 
-use belljar_project::{ErrorCode, Limits, RunRequest, SessionPhase, Status};
+use belljar_contract::{ErrorCode, Limits, RunRequest, RunStatus};
+use belljar_project::SessionPhase;
 use serde_json::json;
 
 use crate::{
     descendants::descendants,
     host_support::eventually,
     session_support::{ALL, BASH, PYTHON, TYPESCRIPT, failure, sandbox, session, value},
-    zygote::no_sandbox,
 };
 
+#[sandboxed]
 #[tokio::test(flavor = "multi_thread")]
 async fn b1_variables_functions_and_files_stay_also_after_an_exception() {
-    if no_sandbox() {
-        return;
-    }
     let sandbox = sandbox().await;
     for words in ALL {
         let session = session(&sandbox, words.language).await;
@@ -41,11 +41,9 @@ async fn b1_variables_functions_and_files_stay_also_after_an_exception() {
 }
 
 /// B1: TypeScript's declarations live on the session's scope and may be made again.
+#[sandboxed]
 #[tokio::test]
 async fn b1_declarations_of_typescript_live_on_and_may_be_made_again() {
-    if no_sandbox() {
-        return;
-    }
     let sandbox = sandbox().await;
     let session = session(&sandbox, TYPESCRIPT.language).await;
     value(&session, "let a: number = 1; const b = 2; class C { n = 3 }; var d = 4").await;
@@ -60,11 +58,9 @@ async fn b1_declarations_of_typescript_live_on_and_may_be_made_again() {
 }
 
 /// B1: imports stay, and `context` is each run's own.
+#[sandboxed]
 #[tokio::test]
 async fn b1_imports_stay_and_context_is_each_runs_own() {
-    if no_sandbox() {
-        return;
-    }
     let sandbox = sandbox().await;
     let session = session(&sandbox, PYTHON.language).await;
     value(&session, "import json as j\nclass P:\n    n = 5").await;
@@ -72,7 +68,7 @@ async fn b1_imports_stay_and_context_is_each_runs_own() {
     let with = |context: &str| {
         let mut request = RunRequest::new(PYTHON.language, "context['n']");
         request.context = serde_json::value::RawValue::from_string(context.to_owned()).ok();
-        session.run_bridged(request, None, std::future::pending())
+        session.run_with(request, RunOptions::default(), std::future::pending())
     };
     assert_eq!(with("{\"n\": 1}").await.result.get(), "1");
     assert_eq!(with("{\"n\": 2}").await.result.get(), "2");
@@ -80,11 +76,9 @@ async fn b1_imports_stay_and_context_is_each_runs_own() {
 }
 
 /// B1, B3: calls to one session are answered one after the other, in the order they came.
+#[sandboxed]
 #[tokio::test]
 async fn b1_calls_are_answered_in_the_order_they_came() {
-    if no_sandbox() {
-        return;
-    }
     let sandbox = sandbox().await;
     for words in [TYPESCRIPT, PYTHON] {
         let session = session(&sandbox, words.language).await;
@@ -116,11 +110,9 @@ async fn b1_calls_are_answered_in_the_order_they_came() {
 }
 
 /// B2: a guest that dies is told of with its reason, its processes are gone, and others go on.
+#[sandboxed]
 #[tokio::test(flavor = "multi_thread")]
 async fn b2_a_crash_is_told_and_touches_nobody_else() {
-    if no_sandbox() {
-        return;
-    }
     let sandbox = sandbox().await;
     for words in ALL {
         let other = session(&sandbox, words.language).await;
@@ -154,18 +146,16 @@ fn kill(pid: u32) {
 }
 
 /// B3: a run that never ends is ended; what the engine notices itself leaves the session as it is.
+#[sandboxed]
 #[tokio::test(flavor = "multi_thread")]
 async fn b3_a_run_that_goes_on_too_long_is_ended() {
-    if no_sandbox() {
-        return;
-    }
     let sandbox = sandbox().await;
     for words in ALL {
         let session = session(&sandbox, words.language).await;
         value(&session, words.set).await;
         let mut request = RunRequest::new(words.language, words.spin);
         request.limits.timeout = Duration::from_millis(300);
-        let result = session.run_bridged(request, None, std::future::pending()).await;
+        let result = session.run_with(request, RunOptions::default(), std::future::pending()).await;
         let error = result.error.expect("it cannot end");
         assert_eq!(error.code, ErrorCode::LimitTimeout, "{words:?}: {error:?}");
         match session.info().phase {
@@ -182,20 +172,18 @@ async fn b3_a_run_that_goes_on_too_long_is_ended() {
 }
 
 /// B3: aborting a run, and giving one up, end its guest and nothing else.
+#[sandboxed]
 #[tokio::test(flavor = "multi_thread")]
 async fn b3_a_run_that_is_aborted_takes_its_guest_with_it() {
-    if no_sandbox() {
-        return;
-    }
     let sandbox = sandbox().await;
     let (aborted, dropped) =
         (session(&sandbox, PYTHON.language).await, session(&sandbox, PYTHON.language).await);
     let request = || RunRequest::new(PYTHON.language, "print('begun')\nwhile True: pass");
     let abort = tokio::time::sleep(Duration::from_millis(300));
-    let result = aborted.run_bridged(request(), None, abort).await;
-    assert_eq!((result.status, &*result.stdout), (Status::Aborted, "begun\n"));
+    let result = aborted.run_with(request(), RunOptions::default(), abort).await;
+    assert_eq!((result.status, &*result.stdout), (RunStatus::Aborted, "begun\n"));
     let never = std::future::pending();
-    let run = dropped.run_bridged(request(), None, never);
+    let run = dropped.run_with(request(), RunOptions::default(), never);
     assert!(tokio::time::timeout(Duration::from_millis(300), run).await.is_err());
     for session in [aborted, dropped] {
         assert_eq!(session.ended().await.code, "run.aborted");
@@ -204,11 +192,9 @@ async fn b3_a_run_that_is_aborted_takes_its_guest_with_it() {
 }
 
 /// B3: limits of a session hold for its runs, and those of a run for it alone.
+#[sandboxed]
 #[tokio::test(flavor = "multi_thread")]
 async fn b3_limits_are_the_sessions_and_the_runs() {
-    if no_sandbox() {
-        return;
-    }
     let sandbox = sandbox().await;
     let limits = Limits { memory: 64 << 20, ..Limits::DEFAULT };
     for (words, hog) in [
@@ -222,7 +208,7 @@ async fn b3_limits_are_the_sessions_and_the_runs() {
         value(&session, words.set).await;
         // What a run asks for beyond the session does not help it.
         let request = RunRequest::new(words.language, hog);
-        let result = session.run_bridged(request, None, std::future::pending()).await;
+        let result = session.run_with(request, RunOptions::default(), std::future::pending()).await;
         let error = result.error.expect("there is no room");
         assert_eq!(error.code, ErrorCode::LimitMemory, "{words:?} {error:?}");
         if matches!(session.info().phase, SessionPhase::Live) {
@@ -232,25 +218,23 @@ async fn b3_limits_are_the_sessions_and_the_runs() {
     let session = session(&sandbox, TYPESCRIPT.language).await;
     let mut small = RunRequest::new(TYPESCRIPT.language, "'x'.repeat(100_000)");
     small.limits.result_bytes = 1000;
-    let result = session.run_bridged(small, None, std::future::pending()).await;
+    let result = session.run_with(small, RunOptions::default(), std::future::pending()).await;
     assert_eq!(result.error.expect("too large").code, ErrorCode::LimitResult);
     assert_eq!(value(&session, "'x'.repeat(100_000).length").await, json!(100_000));
     let python = RunRequest::new(PYTHON.language, "1");
-    let refused = session.run_bridged(python, None, std::future::pending()).await;
+    let refused = session.run_with(python, RunOptions::default(), std::future::pending()).await;
     assert_eq!(refused.error.expect("another language").code, ErrorCode::RequestInvalid);
     let mut granted = RunRequest::typescript("1");
     granted.grants.read.push("/etc".into());
-    let refused = session.run_bridged(granted, None, std::future::pending()).await;
+    let refused = session.run_with(granted, RunOptions::default(), std::future::pending()).await;
     assert_eq!(refused.error.expect("no grants").code, ErrorCode::RequestInvalid);
     sandbox.shutdown().await;
 }
 
 /// A9: metrics of a run are its own, not its session's.
+#[sandboxed]
 #[tokio::test(flavor = "multi_thread")]
 async fn b1_what_a_run_used_is_told_apart_from_earlier_ones() {
-    if no_sandbox() {
-        return;
-    }
     let sandbox = sandbox().await;
     let session = session(&sandbox, PYTHON.language).await;
     let busy = session.run("t = 0\nfor n in range(4_000_000): t += n\nt").await;
@@ -265,11 +249,9 @@ async fn b1_what_a_run_used_is_told_apart_from_earlier_ones() {
 }
 
 /// B2: a session that is destroyed leaves no process, also in the middle of a run.
+#[sandboxed]
 #[tokio::test(flavor = "multi_thread")]
 async fn b2_destroyed_sessions_leave_nothing() {
-    if no_sandbox() {
-        return;
-    }
     let sandbox = sandbox().await;
     for (n, words) in ALL.into_iter().enumerate() {
         // The zygote stays, and its warden.
@@ -292,11 +274,9 @@ async fn b2_destroyed_sessions_leave_nothing() {
 }
 
 /// B1: what a shell leaves behind is text; no process of one run is there in the next.
+#[sandboxed]
 #[tokio::test(flavor = "multi_thread")]
 async fn b1_a_shells_processes_end_with_their_run() {
-    if no_sandbox() {
-        return;
-    }
     let sandbox = sandbox().await;
     let session = session(&sandbox, BASH.language).await;
     value(&session, "mkdir deep; cd deep; shopt -s nullglob; alias hi='echo 7'; a=(1 'b c')").await;

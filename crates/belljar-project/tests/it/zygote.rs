@@ -2,7 +2,8 @@
 
 use std::{path::PathBuf, sync::OnceLock};
 
-use belljar_project::{BuildError, ErrorCode, Sandbox};
+use belljar_contract::ErrorCode;
+use belljar_project::{BuildError, Sandbox};
 
 /// The program of `examples/embed.rs`, whose `main` begins with `init`.
 pub(crate) fn zygote() -> PathBuf {

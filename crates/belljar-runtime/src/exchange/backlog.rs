@@ -1,106 +1,100 @@
-//! What the host holds for the tool calls of one run: arguments of calls without an outcome, and
-//! outcomes that the code has not taken yet.
+//! What the host holds for the tool calls of one run: arguments of open calls, and inputs that the guest
+//! has not read yet.
 //!
-//! Both are the host's memory and filled by others, so both are bounded. A guest that does not read
-//! would otherwise have the host keep whatever it can ask for.
+//! Both are the host's memory, and the guest and the tools fill it. So both are bounded: otherwise a guest
+//! that does not read could make the host keep everything it asks for.
 
 use std::{
     collections::{HashMap, VecDeque},
     sync::{Mutex, PoisonError},
 };
 
-use belljar_wire::{Command, ErrorCode, ToolCall};
+use belljar_contract::{ErrorCode, Limits, RunError};
+use belljar_wire::{Command, ToolCall};
 
-use crate::{Input, Limits, RunError, Status, Stop};
-
-/// Arguments of all calls without an outcome; one call may always have as much as a value may.
+/// Arguments of all open calls together. One call may always have as many as a value may have.
 const MAX_ARGUMENT_BYTES: u64 = 32 << 20;
-/// What a call costs besides its arguments.
+/// The cost of an open call beside its arguments.
 const CALL_BYTES: u64 = 1 << 10;
 
-/// Calls without an outcome.
+/// Tool calls that have no outcome yet.
 #[derive(Debug)]
 pub(super) struct OpenCalls {
-    most: u64,
-    held: Mutex<Held>,
+    max_bytes: u64,
+    pending: Mutex<PendingArguments>,
 }
 
 #[derive(Debug, Default)]
-struct Held {
+struct PendingArguments {
+    /// Bytes by number of call.
     calls: HashMap<u32, u64>,
     bytes: u64,
 }
 
 impl OpenCalls {
     pub(super) fn new(limits: &Limits) -> Self {
-        let most = MAX_ARGUMENT_BYTES.max(limits.result_bytes.saturating_add(CALL_BYTES));
-        Self { most, held: Mutex::default() }
+        let max_bytes = MAX_ARGUMENT_BYTES.max(limits.result_bytes.saturating_add(CALL_BYTES));
+        Self { max_bytes, pending: Mutex::default() }
     }
 
-    /// The code makes a call.
-    pub(super) fn begin(&self, call: &ToolCall) -> Result<(), Stop> {
+    /// Counts a call as open. The error ends the run.
+    pub(super) fn begin(&self, call: &ToolCall) -> Result<(), RunError> {
         let bytes = CALL_BYTES.saturating_add(call.arguments.len() as u64);
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        held.bytes = held.bytes.saturating_add(bytes);
-        held.calls.insert(call.call, bytes);
-        if held.bytes <= self.most {
+        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        pending.bytes = pending.bytes.saturating_add(bytes);
+        pending.calls.insert(call.call, bytes);
+        if pending.bytes <= self.max_bytes {
             return Ok(());
         }
-        let mib = self.most >> 20;
+        let mib = self.max_bytes >> 20;
         Err(too_much(
-            format!("the arguments of tool calls under way went over {mib} MiB"),
+            format!("the arguments of open tool calls went over {mib} MiB"),
             "wait for the outcome of some calls before making more",
         ))
     }
 
-    /// It has an outcome.
     fn end(&self, call: u32) {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        let bytes = held.calls.remove(&call).unwrap_or_default();
-        held.bytes = held.bytes.saturating_sub(bytes);
+        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes = pending.calls.remove(&call).unwrap_or_default();
+        pending.bytes = pending.bytes.saturating_sub(bytes);
     }
 }
 
-/// What the code is to get, in order.
+/// Commands for the guest that are not sent yet, in order.
 #[derive(Debug)]
-pub(super) struct Outgoing<'a> {
+pub(super) struct InputQueue<'a> {
     open: &'a OpenCalls,
-    most: u64,
-    waiting: VecDeque<Command>,
+    max_bytes: u64,
+    commands: VecDeque<Command>,
     bytes: u64,
 }
 
-impl<'a> Outgoing<'a> {
-    /// The code can hold no more than its memory, so no more is held for it.
+impl<'a> InputQueue<'a> {
+    /// The guest cannot hold more than its memory, so the host holds no more for it.
     pub(super) fn new(open: &'a OpenCalls, limits: &Limits) -> Self {
-        Self { open, most: limits.memory, waiting: VecDeque::new(), bytes: 0 }
+        Self { open, max_bytes: limits.memory, commands: VecDeque::new(), bytes: 0 }
     }
 
-    /// Adds an input, unless that ends the run.
-    pub(super) fn add(&mut self, input: Input) -> Result<(), Stop> {
-        let command = match input {
-            Input::Reply(reply) => {
-                self.open.end(reply.call);
-                Command::ToolReply(reply)
-            }
-            Input::Timer { now_ms } => Command::Timer { now_ms },
-            Input::Stop(stop) => return Err(stop),
-        };
+    /// Adds a command; a reply closes its call. The error ends the run.
+    pub(super) fn add(&mut self, command: Command) -> Result<(), RunError> {
+        if let Command::ToolReply(reply) = &command {
+            self.open.end(reply.call);
+        }
         self.bytes = self.bytes.saturating_add(size(&command));
-        self.waiting.push_back(command);
-        if self.bytes <= self.most {
+        self.commands.push_back(command);
+        if self.bytes <= self.max_bytes {
             return Ok(());
         }
-        let mib = self.most >> 20;
+        let mib = self.max_bytes >> 20;
         Err(too_much(
-            format!("outcomes of tool calls that the code has not taken went over {mib} MiB"),
+            format!("unread outcomes of tool calls went over {mib} MiB"),
             "make fewer calls at a time, or ask for more memory with --memory",
         ))
     }
 
-    /// What is to be sent next.
+    /// Takes out the command to send next.
     pub(super) fn next(&mut self) -> Option<Command> {
-        let command = self.waiting.pop_front()?;
+        let command = self.commands.pop_front()?;
         self.bytes = self.bytes.saturating_sub(size(&command));
         Some(command)
     }
@@ -116,9 +110,8 @@ fn size(command: &Command) -> u64 {
     (body as u64).saturating_add(64)
 }
 
-fn too_much(message: String, hint: &str) -> Stop {
-    let error = RunError::new(ErrorCode::LimitMemory, message).with_hint(hint);
-    Stop { status: Status::Failed, error }
+fn too_much(message: String, hint: &str) -> RunError {
+    RunError::new(ErrorCode::LimitMemory, message).with_hint(hint)
 }
 
 #[cfg(test)]

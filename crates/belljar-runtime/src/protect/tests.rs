@@ -1,4 +1,4 @@
-//! By whatever name a protected path is reached.
+//! A protected path is recognised under every name that leads to it.
 
 use std::{
     fs,
@@ -6,16 +6,18 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Inner, Mount, Mounts, Place, Protected, Relation, identity_of};
+use super::{
+    DevicePath, Mount, MountTable, ProtectedSet, ProtectedSubpaths, Relation, identity_of,
+};
 
 fn relation(protected: &[PathBuf], path: &Path) -> Relation {
     let identity = identity_of(path).unwrap();
-    Protected::look(protected).unwrap().relation(path, identity)
+    ProtectedSet::resolve(protected).unwrap().relation(path, identity)
 }
 
 fn around(covered: &[&str], kept: &[&str]) -> Relation {
     let owned = |paths: &[&str]| paths.iter().map(PathBuf::from).collect();
-    Relation::Around(Inner { covered: owned(covered), kept: owned(kept) })
+    Relation::Around(ProtectedSubpaths { covered: owned(covered), kept: owned(kept) })
 }
 
 fn directory() -> (tempfile::TempDir, PathBuf) {
@@ -72,7 +74,7 @@ fn links_out_of_the_project_take_the_protection_with_them() {
     symlink("../../other/state", root.join("project/.belljar/link")).unwrap();
     let protected = [root.join("project/.belljar/link")];
     assert_eq!(relation(&protected, &root.join("other")), around(&["state"], &["state"]));
-    // Not there when the first look was taken.
+    // It did not exist when the paths were resolved first.
     fs::create_dir(root.join("other/state")).unwrap();
     let inside = Relation::Inside(root.join("other/state"));
     let found = relation(&protected, &root.join("other/state"));
@@ -110,8 +112,9 @@ const TABLE: &[u8] = b"21 1 8:1 / / rw - ext4 /dev/sda1 rw\n\
 
 #[test]
 fn the_table_of_mounts_says_where_a_path_is() {
-    let mounts = Mounts::parse(TABLE);
-    let place = |device: &str, path: &str| Some(Place { device: device.into(), path: path.into() });
+    let mounts = MountTable::parse(TABLE);
+    let place =
+        |device: &str, path: &str| Some(DevicePath { device: device.into(), path: path.into() });
     assert_eq!(mounts.place(Path::new("/etc/x")), place("8:1", "/etc/x"));
     assert_eq!(mounts.place(Path::new("/home/u")), place("8:2", "/u"));
     assert_eq!(mounts.place(Path::new("/mnt/alias/x")), place("8:2", "/u/my project/x"));
@@ -123,8 +126,8 @@ fn the_table_of_mounts_says_where_a_path_is() {
 #[test]
 fn mounts_of_the_same_files_elsewhere_are_found() {
     let path = Path::new("/home/u/my project/.belljar");
-    let mut protected = Protected::look(&[path.to_owned()]).unwrap();
-    protected.mounts = Mounts::parse(TABLE);
+    let mut protected = ProtectedSet::resolve(&[path.to_owned()]).unwrap();
+    protected.mounts = MountTable::parse(TABLE);
     let nobody = (u64::MAX, u64::MAX);
     let relation = |path: &str| protected.relation(Path::new(path), nobody);
     assert_eq!(relation("/mnt/alias"), around(&[".belljar"], &[".belljar"]));

@@ -1,27 +1,25 @@
-//! Limits that a guest notices as an error of the system: which one it was, its value, and what
-//! raises it. The guest knows the first; the rest is the same for every language.
+//! Limits that a guest meets as an error of the system. The guest says which limit it was; the host adds its
+//! value and how to raise it, the same for every language.
 
-use belljar_wire::ErrorCode;
+use belljar_contract::{ErrorCode, Limits, RunError};
 
-use crate::{Limits, RunError};
-
-/// Adds the value of the limit to an error that tells of one, and what to do about it.
+/// Adds the value of the limit, and what to do about it, to an error that names a limit.
 pub(super) fn with_limit(mut error: RunError, limits: &Limits) -> RunError {
     let (value, hint) = if error.code == ErrorCode::LimitDisk {
         (
             format!("files in /work and /tmp may hold {} together", size(limits.disk)),
-            "write less, delete files that are done with, or ask for more with --disk",
+            "write less, delete files that are no longer needed, or ask for more with --disk",
         )
     } else if error.code == ErrorCode::LimitInodes {
         (
             format!("there may be {} files and directories in /work and /tmp", limits.inodes),
-            "make fewer files, delete those that are done with, or raise `inodes` under [limits] in \
+            "make fewer files, delete those no longer needed, or raise `inodes` under [limits] in \
              belljar.toml",
         )
     } else if error.code == ErrorCode::LimitOpenFiles {
         (
             format!("{} files may be open at a time", limits.open_files),
-            "close each file when it is done with, or raise `open_files` under [limits] in \
+            "close each file after use, or raise `open_files` under [limits] in \
              belljar.toml",
         )
     } else {
@@ -31,7 +29,6 @@ pub(super) fn with_limit(mut error: RunError, limits: &Limits) -> RunError {
     error.with_hint(hint)
 }
 
-/// A size for people.
 fn size(bytes: u64) -> String {
     match bytes {
         whole if whole >= 1 << 20 && whole % (1 << 20) == 0 => format!("{} MiB", whole >> 20),

@@ -1,8 +1,8 @@
-//! Whether a run has more memory than it may have.
+//! Whether a run uses more memory than it may.
 //!
-//! Its samples are quick and count a page once for each process that has it. Where they say too much
-//! because forked processes share what their interpreter had from the beginning, it is looked more
-//! closely, off the path. From time to time it is also looked at what the kernel holds for the run.
+//! Samples are quick, and count a page once for each process that has it. Forked processes share what their
+//! interpreter had at the start, so a sample can say too much. Then an exact measurement decides, on a
+//! blocking thread. It also measures, from time to time, what the kernel holds for the run.
 
 use std::time::Duration;
 
@@ -15,16 +15,16 @@ use tokio::{
     time::Instant,
 };
 
-/// What a script's allocator may waste: the engine's own limit is exact, and reached first.
+/// What the allocator of a script engine may waste. The engine's own limit is exact, and is reached first.
 const SCRIPT_SLACK: u64 = 40 << 20;
-/// What an interpreter or a shell needs on top of what it was started with, to run anything.
+/// What an interpreter or a shell needs to run anything, on top of what it had at the start.
 const PROGRAM_SLACK: u64 = 16 << 20;
-/// How often it is looked at what the kernel holds for a run.
+/// How often the memory that the kernel holds for a run is measured.
 const KERNEL_EVERY: Duration = Duration::from_secs(1);
-/// A closer look may take this part of the time.
-const CLOSER_SHARE: u32 = 5;
+/// After an exact measurement, the next waits for this many times its duration.
+const EXACT_PAUSE: u32 = 5;
 
-/// Memory that is not counted as a run's, on top of what its guest had from its zygote.
+/// Memory that does not count as the run's, on top of what its guest has from its zygote.
 pub(crate) fn slack_bytes(guests: Guests) -> u64 {
     match guests {
         Guests::Script => SCRIPT_SLACK,
@@ -32,16 +32,17 @@ pub(crate) fn slack_bytes(guests: Guests) -> u64 {
     }
 }
 
-/// What is to be done after a look.
+/// What a measurement means for the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Finding {
-    Fine,
-    OverTheLimit,
+pub(crate) enum MemoryVerdict {
+    WithinLimit,
+    OverLimit,
 }
 
-/// What a closer look has found.
+/// Bytes that all processes of a run hold.
 #[derive(Debug, Clone, Copy)]
-struct CloserLook {
+struct ExactMeasurement {
+    /// Shared pages counted once; `None` if only the kernel's part was due.
     together: Option<u64>,
     kernel: u64,
     took: Duration,
@@ -51,70 +52,72 @@ struct CloserLook {
 #[derive(Debug)]
 pub(crate) struct MemoryWatch {
     guests: Guests,
-    /// What one process may have.
+    /// Bytes that one process may have.
     room: u64,
     inherited: u64,
-    /// What the kernel held for it when that was last looked at.
+    /// What the kernel held for the run by the last measurement.
     kernel: u64,
     next_kernel: Instant,
-    next_closer: Instant,
-    look: Option<JoinHandle<CloserLook>>,
+    next_exact: Instant,
+    measurement: Option<JoinHandle<ExactMeasurement>>,
 }
 
 impl MemoryWatch {
-    /// For a run with a limit, whose guest has inherited so much.
+    /// Watches a run with this limit, whose guest inherited so many bytes from its zygote.
     pub(crate) fn new(limit: u64, inherited: u64, guests: Guests) -> Self {
         let now = Instant::now();
         let room = limit.saturating_add(inherited).saturating_add(slack_bytes(guests));
-        let (next_kernel, next_closer) = (now + KERNEL_EVERY, now);
-        Self { guests, room, inherited, kernel: 0, next_kernel, next_closer, look: None }
+        let (next_kernel, next_exact) = (now + KERNEL_EVERY, now);
+        Self { guests, room, inherited, kernel: 0, next_kernel, next_exact, measurement: None }
     }
 
-    /// What the processes of a sample hold, as far as that is known without a closer look: what all of
-    /// them had from the beginning counts once.
+    /// What the processes of a sample hold, without an exact measurement: what all of them inherited
+    /// counts once.
     pub(crate) fn held_bytes(&self, sample: &Sample) -> u64 {
         let others = (sample.processes.len() as u64).saturating_sub(1);
         let shared = self.inherited.saturating_mul(others);
         sample.usage.memory_bytes.saturating_sub(shared).max(sample.largest_bytes)
     }
 
-    /// Takes note of a sample, and begins to look closer if there is reason to.
-    pub(crate) fn check(&mut self, sample: &Sample) -> Finding {
+    /// Judges a sample, and starts an exact measurement if there is reason to.
+    pub(crate) fn check(&mut self, sample: &Sample) -> MemoryVerdict {
         let together = sample.usage.memory_bytes.saturating_add(self.kernel);
         let others = (sample.processes.len() as u64).saturating_sub(1);
-        // Nothing but what they had from the beginning is shared for the asking.
+        // Only inherited memory is taken as shared without an exact measurement.
         let most = self.room.saturating_add(self.inherited.saturating_mul(others));
         if sample.has_unmeasured || sample.largest_bytes > self.room || together > most {
-            return Finding::OverTheLimit;
+            return MemoryVerdict::OverLimit;
         }
-        if self.look.is_none() && self.guests == Guests::Programs {
+        if self.measurement.is_none() && self.guests == Guests::Programs {
             let now = Instant::now();
-            let is_too_much = together > self.room && now >= self.next_closer;
+            let is_too_much = together > self.room && now >= self.next_exact;
             if is_too_much || now >= self.next_kernel {
                 let processes = sample.processes.clone();
-                self.look = Some(spawn_blocking(move || {
+                self.measurement = Some(spawn_blocking(move || {
                     let began = Instant::now();
                     let together = is_too_much.then(|| held_together(&processes));
                     let kernel = kernel_bytes(&processes);
-                    CloserLook { together, kernel, took: began.elapsed() }
+                    ExactMeasurement { together, kernel, took: began.elapsed() }
                 }));
             }
         }
-        Finding::Fine
+        MemoryVerdict::WithinLimit
     }
 
-    /// What the closer look under way has found; never, if there is none.
-    pub(crate) async fn looked_closer(&mut self) -> Finding {
-        let Some(look) = &mut self.look else { return std::future::pending().await };
-        let found = look.await;
-        self.look = None;
-        let Ok(CloserLook { together, kernel, took }) = found else { return Finding::Fine };
+    /// The verdict of the exact measurement under way; pending if there is none.
+    pub(crate) async fn exact_measurement(&mut self) -> MemoryVerdict {
+        let Some(measurement) = &mut self.measurement else { return std::future::pending().await };
+        let measured = measurement.await;
+        self.measurement = None;
+        let Ok(ExactMeasurement { together, kernel, took }) = measured else {
+            return MemoryVerdict::WithinLimit;
+        };
         let now = Instant::now();
-        self.next_closer = now + took * CLOSER_SHARE;
-        self.next_kernel = now + KERNEL_EVERY.max(took * CLOSER_SHARE);
+        self.next_exact = now + took * EXACT_PAUSE;
+        self.next_kernel = now + KERNEL_EVERY.max(took * EXACT_PAUSE);
         self.kernel = kernel;
         let is_over = together.is_some_and(|bytes| bytes.saturating_add(kernel) > self.room);
-        if is_over { Finding::OverTheLimit } else { Finding::Fine }
+        if is_over { MemoryVerdict::OverLimit } else { MemoryVerdict::WithinLimit }
     }
 }
 
@@ -132,7 +135,7 @@ mod tests {
             usage,
             largest_bytes: processes.iter().copied().max().unwrap_or_default(),
             has_unmeasured: false,
-            // No process has such numbers, so nobody shares anything.
+            // No process has such a number, so none shares anything.
             processes: processes.iter().map(|_| ForkedProcess { pid: 1 << 22, forks: 0 }).collect(),
         }
     }
@@ -141,48 +144,48 @@ mod tests {
         MemoryWatch::new(64 * MIB, 20 * MIB, Guests::Programs)
     }
 
-    /// Room: 64 of the limit, 20 that were there before, 16 of slack.
+    /// The room: 64 MiB of the limit, 20 MiB inherited, 16 MiB of slack.
     #[tokio::test]
     async fn bug_11_memory_has_a_small_slack_and_no_other() {
-        assert_eq!(watch().check(&sample(&[100 * MIB])), Finding::Fine);
-        assert_eq!(watch().check(&sample(&[101 * MIB])), Finding::OverTheLimit);
-        // Two of them may share what they had before, until it is known.
+        assert_eq!(watch().check(&sample(&[100 * MIB])), MemoryVerdict::WithinLimit);
+        assert_eq!(watch().check(&sample(&[101 * MIB])), MemoryVerdict::OverLimit);
+        // Two processes may share what they inherited, until an exact measurement says otherwise.
         let mut both = watch();
-        assert_eq!(both.check(&sample(&[60 * MIB, 60 * MIB])), Finding::Fine);
-        assert!(both.look.is_some());
-        assert_eq!(both.looked_closer().await, Finding::Fine);
-        assert_eq!(watch().check(&sample(&[61 * MIB, 60 * MIB])), Finding::OverTheLimit);
+        assert_eq!(both.check(&sample(&[60 * MIB, 60 * MIB])), MemoryVerdict::WithinLimit);
+        assert!(both.measurement.is_some());
+        assert_eq!(both.exact_measurement().await, MemoryVerdict::WithinLimit);
+        assert_eq!(watch().check(&sample(&[61 * MIB, 60 * MIB])), MemoryVerdict::OverLimit);
     }
 
     #[tokio::test]
     async fn s1_what_cannot_be_measured_is_over_the_limit() {
         let unmeasured = Sample { has_unmeasured: true, ..sample(&[MIB]) };
-        assert_eq!(watch().check(&unmeasured), Finding::OverTheLimit);
-        assert_eq!(watch().check(&sample(&[MIB])), Finding::Fine);
+        assert_eq!(watch().check(&unmeasured), MemoryVerdict::OverLimit);
+        assert_eq!(watch().check(&sample(&[MIB])), MemoryVerdict::WithinLimit);
     }
 
-    /// What several hold together is what counts, once it is known.
+    /// What several processes hold together counts, once it is measured.
     #[tokio::test]
     async fn bug_11_forks_that_share_nothing_are_over_the_limit() {
         let own = ForkedProcess { pid: std::process::id(), forks: 0 };
         let mut watch = MemoryWatch::new(0, 20 * MIB, Guests::Programs);
         watch.room = 1;
         let two = Sample { processes: vec![own; 2], ..sample(&[1, 1]) };
-        assert_eq!(watch.check(&two), Finding::Fine);
-        assert_eq!(watch.looked_closer().await, Finding::OverTheLimit);
+        assert_eq!(watch.check(&two), MemoryVerdict::WithinLimit);
+        assert_eq!(watch.exact_measurement().await, MemoryVerdict::OverLimit);
     }
 
     #[tokio::test(start_paused = true)]
     async fn s8_memory_of_the_kernel_counts_too() {
         let mut watch = watch();
-        assert_eq!(watch.check(&sample(&[MIB])), Finding::Fine);
-        assert!(watch.look.is_none());
+        assert_eq!(watch.check(&sample(&[MIB])), MemoryVerdict::WithinLimit);
+        assert!(watch.measurement.is_none());
         tokio::time::advance(KERNEL_EVERY).await;
         let own = ForkedProcess { pid: std::process::id(), forks: 1 << 20 };
         let forked = Sample { processes: vec![own], ..sample(&[MIB]) };
-        assert_eq!(watch.check(&forked), Finding::Fine);
-        assert_eq!(watch.looked_closer().await, Finding::Fine);
+        assert_eq!(watch.check(&forked), MemoryVerdict::WithinLimit);
+        assert_eq!(watch.exact_measurement().await, MemoryVerdict::WithinLimit);
         assert!(watch.kernel > 100 * MIB, "{}", watch.kernel);
-        assert_eq!(watch.check(&sample(&[MIB])), Finding::OverTheLimit);
+        assert_eq!(watch.check(&sample(&[MIB])), MemoryVerdict::OverLimit);
     }
 }

@@ -1,4 +1,4 @@
-//! What a run's use of the machine is measured by, from outside.
+//! Measures what a run uses of the machine, from outside.
 
 use std::time::Duration;
 
@@ -7,26 +7,25 @@ use belljar_jail::{
     sample::{CellProcesses, CpuLedger, Sample, Usage},
 };
 
-use crate::cell::Body;
+use crate::cell::CellBody;
 
-/// Measures one run.
-pub(crate) trait Meter {
-    /// What the run uses right now. What it had used of CPU time by the last look is in the ledger.
+/// Measures what one run uses, from its start to its end.
+pub(crate) trait UsageMeter {
+    /// What the run uses right now. The ledger holds the CPU time of earlier samples.
     fn sample(&self, ledger: &mut CpuLedger) -> Sample;
 
-    /// A ledger for the run, which begins now.
+    /// A ledger for a run that begins now.
     fn ledger(&self) -> CpuLedger {
         CpuLedger::default()
     }
 
-    /// CPU time of the run, and the most memory it was resident with, now that it has ended; `None`
-    /// when the guest is gone.
+    /// CPU time and peak memory of a run that has ended; `None` when the guest is gone.
     fn total(&self) -> Option<Usage>;
 
-    /// What its guest is.
+    /// Whether its guest is a script engine or a program of the host.
     fn guests(&self) -> Guests;
 
-    /// Memory that its guest had before any code of a run, from its zygote.
+    /// Memory that the guest has from its zygote, before any code ran.
     fn inherited_bytes(&self) -> u64;
 }
 
@@ -34,25 +33,25 @@ pub(crate) trait Meter {
 #[derive(Debug)]
 pub(crate) struct CellMeter<'a> {
     processes: CellProcesses,
-    body: &'a Body,
-    /// What all of the cell had used by the beginning, where the kernel counts that.
+    body: &'a CellBody,
+    /// CPU time of the whole cell when the run began, where a control group counts it.
     group_before: Option<Duration>,
 }
 
 impl<'a> CellMeter<'a> {
-    /// For a run that begins now.
-    pub(crate) fn start(body: &'a Body) -> Self {
+    /// Starts to measure a run that begins now.
+    pub(crate) fn start(body: &'a CellBody) -> Self {
         Self { processes: body.processes(), body, group_before: body.group_cpu() }
     }
 
-    /// CPU time of the whole cell since then: also of processes that no sample has seen.
+    /// CPU time of the whole cell since the run began, including processes that no sample has seen.
     fn group_cpu(&self) -> Duration {
         let now = self.group_before.and_then(|before| Some((before, self.body.group_cpu()?)));
         now.map(|(before, now)| now.saturating_sub(before)).unwrap_or_default()
     }
 }
 
-impl Meter for CellMeter<'_> {
+impl UsageMeter for CellMeter<'_> {
     fn sample(&self, ledger: &mut CpuLedger) -> Sample {
         let mut sample = self.processes.sample(ledger);
         sample.usage.cpu = sample.usage.cpu.max(self.group_cpu());

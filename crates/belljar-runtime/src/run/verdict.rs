@@ -1,51 +1,53 @@
-//! What the end of a run means: a value, or an error that says why there is none.
+//! Turns the end of a run into a value, or into an error that says why there is none.
 
+use belljar_contract::{ErrorCode, Limits, RunError};
 use belljar_jail::GuestEnd;
-use belljar_wire::{ErrorCode, Event};
+use belljar_wire::Event;
 
-use super::{Ended, Finished, exhausted};
-use crate::{Limits, RunError, cell::Body, transcript::TooMuchOutput, value};
+use super::{EndCause, ReturnedValue, exhausted};
+use crate::{cell::CellBody, transcript::TooMuchOutput, value};
 
 const SIGXCPU: i32 = 24;
 const SIGSEGV: i32 = 11;
 
-/// What a run's end means for its caller.
+/// Turns the end of a run into what its caller gets. `end` is how the guest ended, if it did.
 pub(crate) async fn judge(
-    ended: Ended,
+    cause: EndCause,
     end: Option<GuestEnd>,
-    cell: &Body,
+    cell: &CellBody,
     limits: &Limits,
-) -> Result<Finished, RunError> {
-    Err(match ended {
-        Ended::Answered(Event::Done { lossy, cut, value }) => {
-            return value::checked(value, limits).map(|value| Finished { value, lossy, cut });
+) -> Result<ReturnedValue, RunError> {
+    Err(match cause {
+        EndCause::Answered(Event::Done { lossy, cut, value }) => {
+            return value::check(value, limits).map(|value| ReturnedValue { value, lossy, cut });
         }
-        Ended::Answered(Event::Failed(error)) => exhausted::with_limit(error.into(), limits),
-        Ended::Answered(event) => malformed(&format!("unexpected {event:?}")),
-        Ended::Malformed(what) => malformed(&what),
-        Ended::Silent => explain_silence(end, cell, limits).await,
-        Ended::TooMuchOutput(TooMuchOutput { stream }) => RunError::new(
+        EndCause::Answered(Event::Failed(error)) => exhausted::with_limit(error.into(), limits),
+        EndCause::Answered(event) => malformed(&format!("unexpected {event:?}")),
+        EndCause::Malformed(what) => malformed(&what),
+        EndCause::Silent => explain_silence(end, cell, limits).await,
+        EndCause::TooMuchOutput(TooMuchOutput { stream }) => RunError::new(
             ErrorCode::LimitOutput,
             format!("{stream} went over {} bytes", limits.output_fatal_bytes()),
         )
         .with_hint(
-            "print less: return a summary, or filter before printing; --max-output raises what is \
-             kept, and this with it",
+            "print less: return a summary, or filter before printing; --max-output raises both what is \
+             kept and this limit",
         ),
-        Ended::TooManyCalls => RunError::new(
+        EndCause::TooManyCalls => RunError::new(
             ErrorCode::LimitToolCalls,
             format!("the run went over its {} tool calls", limits.tool_calls),
         )
-        .with_hint("ask for more at once, or for more calls with --max-tool-calls"),
-        Ended::Stopped(stop) => stop.error,
-        Ended::OutOfTime => out_of_time(limits),
-        Ended::OutOfCpu => out_of_cpu(limits),
-        Ended::OutOfMemory => out_of_memory(limits),
-        Ended::Aborted => aborted(),
+        .with_hint("fetch more with each call, or ask for more calls with --max-tool-calls"),
+        EndCause::BacklogFull(error) => error,
+        EndCause::Stopped(reason) => reason.into(),
+        EndCause::OutOfTime => out_of_time(limits),
+        EndCause::OutOfCpu => out_of_cpu(limits),
+        EndCause::OutOfMemory => out_of_memory(limits),
+        EndCause::Aborted => aborted(),
     })
 }
 
-async fn explain_silence(end: Option<GuestEnd>, cell: &Body, limits: &Limits) -> RunError {
+async fn explain_silence(end: Option<GuestEnd>, cell: &CellBody, limits: &Limits) -> RunError {
     if cell.ran_out_of_memory() {
         return out_of_memory(limits);
     }
@@ -53,27 +55,27 @@ async fn explain_silence(end: Option<GuestEnd>, cell: &Body, limits: &Limits) ->
         Some(GuestEnd::Killed(SIGXCPU)) => out_of_cpu(limits),
         Some(end) => crashed(end),
         None if cell.zygote_is_gone().await => {
-            RunError::new(ErrorCode::SandboxZygoteLost, "the zygote died and took the run with it")
-                .with_hint("run it again: a new zygote is started by itself")
+            RunError::new(ErrorCode::SandboxZygoteLost, "the zygote died, and the run with it")
+                .with_hint("run it again: Belljar starts a new zygote")
         }
-        None => RunError::new(ErrorCode::SandboxCrashed, "the cell ended without an answer"),
+        None => RunError::new(ErrorCode::SandboxCrashed, "the cell ended without a result"),
     }
 }
 
-/// A guest ended that should not have.
+/// The error for a guest that ended before its run did.
 pub(crate) fn crashed(end: GuestEnd) -> RunError {
     let crashed = |message: String| RunError::new(ErrorCode::SandboxCrashed, message);
     match end {
         GuestEnd::Killed(SIGSEGV) => crashed("the engine crashed (signal 11)".to_owned())
-            .with_hint("very deep recursion or nesting can do this: flatten it"),
+            .with_hint("very deep recursion or nesting can cause this: flatten it"),
         GuestEnd::Killed(signal) => crashed(format!("the cell was killed (signal {signal})")),
         GuestEnd::Exited(status) => {
-            crashed(format!("the cell ended without an answer (exit status {status})"))
+            crashed(format!("the cell ended without a result (exit status {status})"))
         }
     }
 }
 
-/// The caller ended the run.
+/// The error of a run that its caller ended.
 pub(crate) fn aborted() -> RunError {
     RunError::new(ErrorCode::RunAborted, "the run was aborted")
 }

@@ -1,4 +1,4 @@
-//! What lies beyond the bounds is refused, and not open because nobody looked.
+//! A tree beyond the bounds is refused; names that the host executes are withheld.
 
 use std::{
     fs,
@@ -18,8 +18,8 @@ fn reserved() -> Vec<OsString> {
     [".belljar", ".mcp.json"].map(OsString::from).to_vec()
 }
 
-fn asked(path: &Path, access: TreeAccess) -> Asked {
-    Asked { path: path.to_owned(), access, flag: "--read" }
+fn requested(path: &Path, access: TreeAccess) -> RequestedTree {
+    RequestedTree { path: path.to_owned(), access, flag: "--read" }
 }
 
 #[test]
@@ -28,9 +28,9 @@ fn s6_a_tree_beyond_the_bounds_is_refused() {
     let deep = place.path().join("a/b/c");
     fs::create_dir_all(&deep).unwrap();
     fs::write(deep.join(".mcp.json"), "").unwrap();
-    let asked = asked(place.path(), TreeAccess::Read);
+    let tree = requested(place.path(), TreeAccess::Read);
     let scan = |entries, depth| {
-        let found = Scan::of(&asked, &reserved(), Bounds { entries, depth });
+        let found = TreeScan::of(&tree, &reserved(), ScanBounds { entries, depth });
         found.map(|found| found.unwrap().projects)
     };
     assert_eq!(scan(4, 3).unwrap(), [PathBuf::from("a/b/c")]);
@@ -48,7 +48,7 @@ fn s6_projects_in_a_tree_and_around_it_are_found() {
     fs::create_dir_all(inner.join(".belljar")).unwrap();
     fs::create_dir(place.path().join("p/.belljar")).unwrap();
     let survey =
-        survey(&[asked(&place.path().join("p/src"), TreeAccess::Read)], &reserved()).unwrap();
+        survey(&[requested(&place.path().join("p/src"), TreeAccess::Read)], &reserved()).unwrap();
     for project in [place.path().join("p"), inner] {
         for name in reserved() {
             assert!(survey.protected.contains(&project.join(name)), "{:?}", survey.protected);
@@ -57,16 +57,16 @@ fn s6_projects_in_a_tree_and_around_it_are_found() {
     assert_eq!(survey.protected.len(), 4);
 }
 
-/// A tree to write to that has been looked through.
+/// A scanned tree to write to.
 fn written(place: &Path) -> WrittenTree {
-    survey(&[asked(place, TreeAccess::Write)], &reserved()).unwrap().written.remove(0)
+    survey(&[requested(place, TreeAccess::Write)], &reserved()).unwrap().written.remove(0)
 }
 
-fn take_back(tree: &WrittenTree) -> TakenBack {
-    tree.take_back(&reserved(), None)
+fn withhold(tree: &WrittenTree) -> WithholdReport {
+    tree.withhold(&reserved(), None)
 }
 
-/// What is in a directory, without the numbers of what was moved aside.
+/// The names in a directory, without the random numbers of withheld ones.
 fn left(place: &Path) -> Vec<String> {
     let names = fs::read_dir(place).unwrap().flatten();
     let names = names.map(|it| it.file_name().into_string().unwrap());
@@ -80,7 +80,7 @@ fn left(place: &Path) -> Vec<String> {
     names
 }
 
-/// Does something as a user whom modes hold back.
+/// Acts as a user for whom file modes count.
 fn as_ordinary_user(place: &Path, what: impl FnOnce() + Send) {
     const NOBODY: u32 = 65534;
     let is_root = geteuid().is_root();
@@ -110,19 +110,19 @@ fn mode(path: &Path) -> u32 {
 fn s4_what_appears_in_a_tree_to_write_to_is_moved_aside() {
     let place = tempfile::tempdir().unwrap();
     fs::create_dir_all(place.path().join("old/.git")).unwrap();
-    let tree = asked(place.path(), TreeAccess::Write);
+    let tree = requested(place.path(), TreeAccess::Write);
     let survey = survey(&[tree], &reserved()).unwrap();
     assert_eq!(survey.fixed(place.path()), [PathBuf::from("old/.git")]);
     fs::create_dir_all(place.path().join("new/.GIT")).unwrap();
     fs::write(place.path().join("new/.mcp.json"), "").unwrap();
     fs::write(place.path().join("new/beside"), "").unwrap();
     fs::write(place.path().join("old/.git/index"), "").unwrap();
-    let taken = take_back(&survey.written[0]);
-    assert_eq!(taken.notes.list.len(), 2, "{taken:?}");
-    assert!(taken.error(None).is_none(), "{taken:?}");
+    let report = withhold(&survey.written[0]);
+    assert_eq!(report.notes.list.len(), 2, "{report:?}");
+    assert!(report.error(None).is_none(), "{report:?}");
     let names = [".GIT.withheld", ".mcp.json.withheld", "beside"];
     assert_eq!(left(&place.path().join("new")), names);
-    // What was there before stays.
+    // An entry from before the run stays.
     assert!(place.path().join("old/.git/index").exists());
 }
 
@@ -136,11 +136,11 @@ fn s4_no_name_is_kept_by_taking_its_substitutes() {
         fs::write(place.path().join(name), "").unwrap();
     }
     for number in 0..100 {
-        let taken = format!(".envrc.withheld-by-belljar-{number}");
-        fs::write(place.path().join(taken), "").unwrap();
+        let substitute = format!(".envrc.withheld-by-belljar-{number}");
+        fs::write(place.path().join(substitute), "").unwrap();
     }
-    let taken = take_back(&tree);
-    assert_eq!((taken.notes.list.len(), taken.faults.list.len()), (3, 0), "{taken:?}");
+    let report = withhold(&tree);
+    assert_eq!((report.notes.list.len(), report.faults.list.len()), (3, 0), "{report:?}");
     let left = left(place.path());
     assert!(left.contains(&".envrc.withheld".to_owned()), "{left:?}");
     for name in [".envrc", &long, stream] {
@@ -164,9 +164,9 @@ fn s4_depth_and_number_keep_nothing() {
     mkdirat(&at, ".git", Mode::RWXU).unwrap();
     fs::create_dir_all(place.path().join("z/.git")).unwrap();
     fs::create_dir_all(place.path().join("a/.git")).unwrap();
-    let taken = take_back(&tree);
-    assert_eq!((taken.notes.list.len(), taken.faults.list.len()), (3, 0), "{taken:?}");
-    assert!(look(&at, OsStr::new(".git")).unwrap().is_none());
+    let report = withhold(&tree);
+    assert_eq!((report.notes.list.len(), report.faults.list.len()), (3, 0), "{report:?}");
+    assert!(stat_entry(&at, OsStr::new(".git")).unwrap().is_none());
     for beside in ["a", "z"] {
         assert_eq!(left(&place.path().join(beside)), [".git.withheld"]);
     }
@@ -183,8 +183,8 @@ fn s4_a_closed_directory_keeps_nothing() {
             set_mode(&place.path().join(name).join("proj"), mode);
             set_mode(&place.path().join(name), mode);
         }
-        let taken = take_back(&tree);
-        assert_eq!((taken.notes.list.len(), taken.faults.list.len()), (4, 0), "{taken:?}");
+        let report = withhold(&tree);
+        assert_eq!((report.notes.list.len(), report.faults.list.len()), (4, 0), "{report:?}");
         for (name, was) in closed {
             let outer = place.path().join(name);
             assert_eq!(mode(&outer), was, "{name}");
@@ -203,8 +203,8 @@ fn s4_a_closed_tree_keeps_nothing() {
             let tree = written(place.path());
             fs::create_dir_all(place.path().join("proj/.hg")).unwrap();
             set_mode(place.path(), closed);
-            let taken = take_back(&tree);
-            assert_eq!((taken.notes.list.len(), taken.faults.list.len()), (1, 0), "{taken:?}");
+            let report = withhold(&tree);
+            assert_eq!((report.notes.list.len(), report.faults.list.len()), (1, 0), "{report:?}");
             set_mode(place.path(), 0o700);
             assert!(!place.path().join("proj/.hg").exists());
         }
@@ -223,15 +223,15 @@ fn s4_what_was_there_is_known_by_its_place_and_as_it_was() {
     }
     fs::hard_link(at("other/.envrc"), at("other/link")).unwrap();
     let tree = written(place.path());
-    // One that comes to where a tool finds it, one by another name, one changed by another name.
+    // One moves to where a tool finds it, one gets another name, one is changed through another name.
     fs::rename(at("old"), at("moved")).unwrap();
     fs::create_dir(at("new")).unwrap();
     fs::rename(at(".envrc"), at("new/.envrc")).unwrap();
-    // Clocks of file systems are coarse.
+    // File systems have coarse clocks.
     thread::sleep(std::time::Duration::from_millis(50));
     fs::write(at("other/link"), "evil").unwrap();
-    let taken = take_back(&tree);
-    assert_eq!((taken.notes.list.len(), taken.faults.list.len()), (3, 0), "{taken:?}");
+    let report = withhold(&tree);
+    assert_eq!((report.notes.list.len(), report.faults.list.len()), (3, 0), "{report:?}");
     assert_eq!(left(&at("moved")), [".git.withheld"]);
     assert_eq!(left(&at("new")), [".envrc.withheld"]);
     assert_eq!(left(&at("other")), [".envrc.withheld", "link"]);
@@ -246,46 +246,49 @@ fn s4_what_cannot_be_taken_back_is_an_error_and_the_rest_is_taken() {
         return;
     }
     fs::create_dir(&fixed).unwrap();
-    // Another's directory, in which this user may do nothing.
+    // A directory of another user, in which this user may do nothing.
     as_ordinary_user(place.path(), || {
         let tree = written(place.path());
         fs::create_dir(place.path().join(".git")).unwrap();
         fs::create_dir(place.path().join("z")).unwrap();
         fs::create_dir(place.path().join("z/.git")).unwrap();
-        assert!(take_back(&tree).error(None).is_none());
+        assert!(withhold(&tree).error(None).is_none());
     });
     let tree = written(place.path());
     fs::create_dir(fixed.join(".git")).unwrap();
     as_ordinary_user(place.path(), || {
         fs::create_dir(place.path().join("z/.envrc")).unwrap();
-        let taken = take_back(&tree);
-        assert_eq!((taken.notes.list.len(), taken.faults.list.len()), (1, 1), "{taken:?}");
+        let report = withhold(&tree);
+        assert_eq!((report.notes.list.len(), report.faults.list.len()), (1, 1), "{report:?}");
         let own = RunError::new(ErrorCode::RuntimeThrown, "oops");
-        let error = taken.error(Some(&own)).unwrap();
+        let error = report.error(Some(&own)).unwrap();
         assert_eq!(error.code, ErrorCode::WorkspaceFailed);
-        assert!(error.message.contains("fixed/.git: the host would execute"), "{error:?}");
+        assert!(
+            error.message.contains("fixed/.git: the run made this, and the host would execute"),
+            "{error:?}"
+        );
         assert!(error.hint.unwrap().contains("oops"));
     });
     assert!(!place.path().join("z/.envrc").exists());
 }
 
-/// Whoever holds the trees of a cell and is dropped has them looked through, once the cell is dead.
+/// A dropped guard withholds in the trees of its cell once the cell is dead.
 #[tokio::test]
 async fn s4_what_a_cell_wrote_is_taken_back_at_any_end() {
     let place = tempfile::tempdir().unwrap();
-    let looking = std::sync::Arc::new(tokio::sync::Semaphore::new(1));
+    let background = std::sync::Arc::new(tokio::sync::Semaphore::new(1));
     let list = vec![written(place.path())].into();
-    let trees = Trees { list, reserved: reserved().into(), looking: looking.clone() };
-    // Ready to be read once the other end is gone, as a keeper is.
+    let trees = WrittenTrees { list, reserved: reserved().into(), background: background.clone() };
+    // Like the pidfd of a keeper, a pipe is readable once its other end is gone.
     let (keeper, cell) = rustix::pipe::pipe().unwrap();
-    let writing = trees.written_by(Ok(keeper)).unwrap();
-    let mut over = writing.over();
-    drop(writing);
-    // It is not over as long as the cell lives.
-    assert!(looking.try_acquire().is_err());
+    let guard = trees.guard(Ok(keeper)).unwrap();
+    let mut done = guard.done();
+    drop(guard);
+    // The walk does not end before the cell does.
+    assert!(background.try_acquire().is_err());
     fs::create_dir(place.path().join(".git")).unwrap();
     drop(cell);
-    while over.changed().await.is_ok() {}
+    while done.changed().await.is_ok() {}
     assert_eq!(left(place.path()), [".git.withheld"]);
-    let _waited = looking.acquire().await.unwrap();
+    let _waited = background.acquire().await.unwrap();
 }

@@ -18,40 +18,41 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use super::cell::{SessionCell, watch_over};
-use crate::{connection::Connection, run::Meter};
+use super::cell::{SessionCell, watch_guest};
+use crate::{connection::GuestConnection, run::UsageMeter};
 
-/// How long a guest that has fallen silent may take to be gone.
-const GONE: Duration = Duration::from_millis(100);
-const LOOK_EVERY: Duration = Duration::from_millis(1);
+/// How long a guest that has closed its stream may take to end.
+const END_TIMEOUT: Duration = Duration::from_millis(100);
+const POLL_EVERY: Duration = Duration::from_millis(1);
 
-/// A guest. Dropping it kills it and what it started.
+/// A guest process of a session. Dropping it kills the guest and everything it started.
 #[derive(Debug)]
 pub(crate) struct Branch {
-    /// Its stream.
-    pub(crate) connection: Connection,
+    /// The stream to the guest.
+    pub(crate) connection: GuestConnection,
+    /// The keeper's number for it.
     number: u64,
     pidfd: Arc<AsyncFd<OwnedFd>>,
     processes: BranchProcesses,
-    /// From its first run on: a parked one needs none.
+    /// Opened with its first run; a parked guest needs none.
     gauge: Option<Arc<Gauge>>,
-    /// What it had in memory when it was new.
+    /// Its memory when it was new.
     resident_at_first: Resident,
-    /// The most it was ever resident with, as of its last run.
+    /// Its peak memory by the end of its last run.
     peak_bytes: u64,
     cell: Weak<SessionCell>,
 }
 
-/// A guest's process, and what it was when it was new.
+/// A new guest process, before it belongs to a [`Branch`].
 #[derive(Debug)]
-pub(crate) struct Newcomer {
+pub(crate) struct NewGuest {
     pub(crate) pidfd: OwnedFd,
     pub(crate) processes: BranchProcesses,
     resident: Resident,
 }
 
-impl Newcomer {
-    /// The process behind a pidfd.
+impl NewGuest {
+    /// Identifies the process behind a pidfd.
     pub(crate) fn of(pidfd: OwnedFd, cell: &SessionCell) -> io::Result<Self> {
         let processes = BranchProcesses::of(&pidfd, cell.guests())?;
         Ok(Self { pidfd, processes, resident: processes.resident().unwrap_or_default() })
@@ -59,23 +60,23 @@ impl Newcomer {
 }
 
 impl Branch {
-    /// A guest that waits for something, by its process and what its keeper calls it.
+    /// A guest that waits for a command. `number` is its keeper's number for it.
     pub(crate) fn new(
-        connection: Connection,
+        connection: GuestConnection,
         number: u64,
-        newcomer: Newcomer,
+        process: NewGuest,
         cell: &Arc<SessionCell>,
     ) -> io::Result<Self> {
-        let Newcomer { pidfd, processes, resident: resident_at_first } = newcomer;
+        let NewGuest { pidfd, processes, resident: resident_at_first } = process;
         let peak_bytes = resident_at_first.peak_bytes;
         #[expect(
             deprecated,
-            reason = "unsound only for what changes its descriptor; this owns one"
+            reason = "unsound only for types that change their descriptor; this owns one"
         )]
         let pidfd = Arc::new(AsyncFd::with_interest(pidfd, Interest::READABLE)?);
         cell.adopt(processes.guest);
         let cell = Arc::downgrade(cell);
-        tokio::spawn(watch_over(pidfd.clone(), (number, processes.guest), cell.clone()));
+        tokio::spawn(watch_guest(pidfd.clone(), (number, processes.guest), cell.clone()));
         Ok(Self {
             connection,
             number,
@@ -88,36 +89,36 @@ impl Branch {
         })
     }
 
-    /// What its keeper calls it.
+    /// The keeper's number for it.
     pub(crate) fn number(&self) -> u64 {
         self.number
     }
 
-    /// What to measure it by.
+    /// Its processes, for measuring them.
     pub(crate) fn processes(&self) -> BranchProcesses {
         self.processes
     }
 
-    /// What it had in memory when it was new.
+    /// Its memory when it was new.
     pub(crate) fn resident_at_first(&self) -> Resident {
         self.resident_at_first
     }
 
-    /// How it ended, if it does so soon.
+    /// How it ended; `None` if it has not ended in time.
     pub(crate) async fn end(&self) -> Option<GuestEnd> {
-        let told = async {
+        let ended = async {
             loop {
-                // The kernel tells once the keeper has taken note of it, a moment later.
+                // The kernel knows the status once the keeper has reaped the guest, a moment later.
                 match guest_end(self.pidfd.get_ref()) {
-                    Ok(None) => sleep(LOOK_EVERY).await,
+                    Ok(None) => sleep(POLL_EVERY).await,
                     other => return other.ok().flatten(),
                 }
             }
         };
-        timeout(GONE, told).await.ok().flatten()
+        timeout(END_TIMEOUT, ended).await.ok().flatten()
     }
 
-    /// A meter for one run in it.
+    /// A meter for one run in this guest.
     pub(crate) fn meter(&mut self) -> RunMeter {
         if self.gauge.is_none() {
             let gauge = Gauge::of(self.pidfd.get_ref(), self.processes.guests);
@@ -134,12 +135,12 @@ impl Branch {
         meter
     }
 
-    /// Notes what it was resident with at most, so that the next run is told from this one.
-    pub(crate) fn measured(&mut self, peak_bytes: u64) {
+    /// Notes the peak memory of a run, so that the next run has a peak of its own.
+    pub(crate) fn note_peak(&mut self, peak_bytes: u64) {
         self.peak_bytes = self.peak_bytes.max(peak_bytes);
     }
 
-    /// Whether it has ended.
+    /// Whether the process has ended.
     pub(crate) fn is_dead(&self) -> bool {
         has_ended(self.pidfd.get_ref()).unwrap_or(false)
     }
@@ -151,7 +152,7 @@ impl Drop for Branch {
             && !self.is_dead()
         {
             tracing::error!(%error, "could not kill a branch");
-            // Whoever looks at the cell next may be luckier.
+            // As a stray, it is ended by the next check of the cell.
             if let Some(cell) = self.cell.upgrade() {
                 cell.disown(self.processes.guest);
             }
@@ -159,16 +160,16 @@ impl Drop for Branch {
     }
 }
 
-/// Measures one run in a guest that has run others before.
+/// Measures one run in a guest that has had runs before.
 #[derive(Debug)]
 pub(crate) struct RunMeter {
     processes: BranchProcesses,
-    /// `None` when there was no opening it, be it that this host has too many files open: then the
-    /// guest is measured by its name, and its limits hold as ever.
+    /// `None` if it could not be opened, for example because this host has too many files open. Then the
+    /// guest is measured by its pid, and its limits hold as well.
     gauge: Option<Arc<Gauge>>,
     cpu_before: Duration,
     peak_before: u64,
-    /// Where processes are that the run has started and nobody has in hand.
+    /// Finds processes of the run that are no longer below its guest.
     cell: Weak<SessionCell>,
 }
 
@@ -178,7 +179,7 @@ impl RunMeter {
     }
 }
 
-impl Meter for RunMeter {
+impl UsageMeter for RunMeter {
     fn ledger(&self) -> CpuLedger {
         CpuLedger::of_later_run(self.processes.guest)
     }
@@ -186,8 +187,8 @@ impl Meter for RunMeter {
     fn sample(&self, ledger: &mut CpuLedger) -> Sample {
         let mut sample = match self.cell.upgrade() {
             Some(cell) => {
-                let is_anothers = |pid| cell.is_branching() || cell.has_in_hand(pid);
-                cell.body().processes().branch_sample(self.processes, ledger, is_anothers)
+                let belongs_elsewhere = |pid| cell.is_branching() || cell.owns(pid);
+                cell.body().processes().branch_sample(self.processes, ledger, belongs_elsewhere)
             }
             None => self.processes.sample(ledger),
         };
@@ -209,7 +210,7 @@ impl Meter for RunMeter {
             self.gauge.as_ref().map_or_else(|| self.processes.resident(), |gauge| gauge.resident());
         let resident = resident?;
         let cpu = self.cpu_time().unwrap_or_default().saturating_sub(self.cpu_before);
-        // A peak that is no higher than before was not this run's.
+        // A peak that is not higher than before belongs to an earlier run.
         let is_new = resident.peak_bytes > self.peak_before;
         let memory_bytes = if is_new { resident.peak_bytes } else { resident.now_bytes };
         Some(Usage { cpu, memory_bytes })
@@ -236,8 +237,8 @@ mod tests {
         let (usage, total) = (sample(&own), own.total());
         assert!(usage.memory_bytes > 0 && usage.cpu > Duration::ZERO, "{usage:?}");
         assert!(total.is_some_and(|total| total.memory_bytes > 0), "{total:?}");
-        // Control: of nobody there is nothing to measure; no process has so high a number.
-        let nobody = meter(BranchProcesses { guest: 1 << 22, ..processes });
-        assert_eq!((sample(&nobody), nobody.total()), (Usage::default(), None));
+        // Control: a process that does not exist has no usage; no process has so high a number.
+        let missing = meter(BranchProcesses { guest: 1 << 22, ..processes });
+        assert_eq!((sample(&missing), missing.total()), (Usage::default(), None));
     }
 }

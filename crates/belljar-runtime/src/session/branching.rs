@@ -1,8 +1,9 @@
-//! From one guest to two: the files and the process side by side, then new files for both.
+//! Turns one guest into two.
 //!
-//! Neither of them has its new files before the old ones are frozen and there are two: until then they
-//! could have shared them. What fails in between is undone, with the parent on its new files or where
-//! it was, or the parent is lost; it never goes on half way.
+//! In parallel, the keeper freezes the guest's files and the guest clones itself. Then each of the two gets a
+//! new tree over the frozen files. Neither gets its tree earlier, because they could share files until then.
+//! If a step fails, the parent continues on its new tree or where it was, or it is lost; it is never left
+//! half way.
 
 use std::{
     io,
@@ -11,8 +12,9 @@ use std::{
     time::Duration,
 };
 
+use belljar_contract::{ErrorCode, RunError};
 use belljar_jail::{session::branch_sockets, strays::end_with_all_beneath};
-use belljar_wire::{Caps, Command, ErrorCode, Event, ReadError};
+use belljar_wire::{Caps, Command, Event, ReadError};
 use tokio::{
     io::{Interest, unix::AsyncFd},
     runtime::Handle,
@@ -21,79 +23,80 @@ use tokio::{
 };
 
 use super::{
-    branch::{Branch, Newcomer},
-    cell::{Keeper, SessionCell, Trees},
-    patrol::end_strays,
+    branch::{Branch, NewGuest},
+    cell::{BranchTrees, KeeperChannel, SessionCell},
+    idle_watch::end_strays,
 };
-use crate::{RunError, cell::HANDSHAKE_CAPS, connection::Connection};
+use crate::{cell::HANDSHAKE_CAPS, connection::GuestConnection};
 
-/// Longer than any guest that still works takes to clone itself.
-const BRANCHED: Duration = Duration::from_secs(10);
-/// What a guest may have printed since its last run.
+/// How long a branch may take; far longer than a working guest needs.
+const BRANCH_TIMEOUT: Duration = Duration::from_secs(10);
+/// A guest may have printed something since its last run.
 const CAPS: Caps = Caps { body_bytes: 0, text_bytes: 512 << 10 };
-/// Events of no interest that are read past.
+/// Events since the last run that the host skips.
 const MAX_IDLE_EVENTS: usize = 1000;
 
-/// Why there is no second guest.
+/// Why a guest was not branched.
 #[derive(Debug)]
 pub(crate) enum NotBranched {
-    /// The first one goes on as it was.
+    /// The guest continues as it was.
     Refused(RunError),
-    /// The first one cannot be trusted to be whole.
+    /// The guest may be damaged.
     Broken(RunError),
 }
 
-/// Clones a guest that waits for a command. What comes of it waits for one too.
+/// Clones a guest that waits for a command. The clone waits for a command too.
 pub(crate) async fn branch(
     cell: &Arc<SessionCell>,
     parent: &mut Branch,
 ) -> Result<Branch, NotBranched> {
-    // Held to the end: the keeper does nothing else meanwhile. A wait for it is nobody's fault.
+    // Held to the end, so the keeper does nothing else meanwhile. The wait for it is not part of the timeout.
     let mut keeper = cell.keeper().await;
     let branching = cell.begin_branching();
     let mut number = None;
-    let why = match timeout(BRANCHED, try_branch(cell, &mut keeper, parent, &mut number)).await {
-        Ok(Ok(Ok(child))) => return Ok(child),
-        Ok(Ok(Err(why))) => return Err(NotBranched::Refused(refused(&why))),
-        Ok(Err(error)) => error.to_string(),
-        Err(_) => "the guest did not answer".to_owned(),
-    };
-    // Whatever there is of the second one is nobody's now.
+    let why =
+        match timeout(BRANCH_TIMEOUT, try_branch(cell, &mut keeper, parent, &mut number)).await {
+            Ok(Ok(Ok(child))) => return Ok(child),
+            Ok(Ok(Err(why))) => return Err(NotBranched::Refused(refused(&why))),
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "the guest did not answer in time".to_owned(),
+        };
+    // What exists of the clone is a stray now.
     drop(branching);
-    let theirs = cell.clone();
-    let _ = spawn_blocking(move || end_strays(&theirs)).await;
+    let strays_of = cell.clone();
+    let _ = spawn_blocking(move || end_strays(&strays_of)).await;
     if let Some(number) = number {
-        keeper.forget(number).await;
+        keeper.drop_files(number).await;
     }
     Err(broken(&why))
 }
 
-/// A copy of a guest, which waits for its files.
+/// A clone of a guest that waits for its tree.
 #[derive(Debug)]
-struct Copied {
-    connection: Connection,
-    process: Unadopted,
+struct GuestClone {
+    connection: GuestConnection,
+    process: UnownedProcess,
 }
 
-/// A copy's process. Dropping it kills it, as nobody has it in hand.
+/// The process of a clone, which no session owns yet. Dropping it kills the process.
 #[derive(Debug)]
-struct Unadopted(Option<Newcomer>);
+struct UnownedProcess(Option<NewGuest>);
 
-impl Unadopted {
-    fn adopt(mut self) -> io::Result<Newcomer> {
+impl UnownedProcess {
+    fn adopt(mut self) -> io::Result<NewGuest> {
         self.0.take().ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 }
 
-impl Drop for Unadopted {
+impl Drop for UnownedProcess {
     fn drop(&mut self) {
-        let Some(Newcomer { pidfd, .. }) = self.0.take() else { return };
+        let Some(NewGuest { pidfd, .. }) = self.0.take() else { return };
         let end = move || {
             if let Err(error) = end_with_all_beneath(&pidfd) {
-                tracing::warn!(%error, "could not kill a copy that nobody has use for");
+                tracing::warn!(%error, "could not kill a failed clone");
             }
         };
-        // What it has started may take its time to end.
+        // The processes that it has started may take some time to end.
         match Handle::try_current() {
             Ok(runtime) => drop(runtime.spawn_blocking(end)),
             Err(_) => end(),
@@ -101,11 +104,11 @@ impl Drop for Unadopted {
     }
 }
 
-/// An outer error means that the parent is lost; an inner one, why it refused. `number` is that of
-/// files that are nobody's yet.
+/// The outer error means that the parent is lost; the inner one says why the parent refused. `number` is set
+/// while there are files that belong to no guest yet.
 async fn try_branch(
     cell: &Arc<SessionCell>,
-    keeper: &mut Keeper<'_>,
+    keeper: &mut KeeperChannel<'_>,
     parent: &mut Branch,
     number: &mut Option<u64>,
 ) -> io::Result<Result<Branch, String>> {
@@ -115,31 +118,34 @@ async fn try_branch(
         *number = frozen.as_ref().ok().and_then(|frozen| Some(frozen.as_ref().ok()?.number));
         frozen
     };
-    let (copied, frozen) = tokio::join!(copy(cell, &mut parent.connection), freeze);
-    match (frozen?, copied?) {
-        (Ok(trees), Ok(copy)) => part(cell, parent, copy, trees, number).await.map(Ok),
+    let (cloned, frozen) = tokio::join!(clone_guest(cell, &mut parent.connection), freeze);
+    match (frozen?, cloned?) {
+        (Ok(trees), Ok(clone)) => assign_trees(cell, parent, clone, trees, number).await.map(Ok),
         (Ok(trees), Err(why)) => {
-            go_on(&mut parent.connection, &[trees.parent.as_fd()]).await?;
-            keeper.forget(trees.number).await;
+            resume_in(&mut parent.connection, &[trees.parent.as_fd()]).await?;
+            keeper.drop_files(trees.number).await;
             Ok(Err(why))
         }
-        (Err(why), Ok(copy)) => {
-            copy.end().await?;
-            go_on(&mut parent.connection, &[]).await?;
+        (Err(why), Ok(clone)) => {
+            clone.end().await?;
+            resume_in(&mut parent.connection, &[]).await?;
             Ok(Err(why))
         }
         (Err(why), Err(_)) => Ok(Err(why)),
     }
 }
 
-/// Has a guest clone itself.
-async fn copy(cell: &SessionCell, parent: &mut Connection) -> io::Result<Result<Copied, String>> {
+/// Makes a guest clone itself.
+async fn clone_guest(
+    cell: &SessionCell,
+    parent: &mut GuestConnection,
+) -> io::Result<Result<GuestClone, String>> {
     let (ours, theirs) = branch_sockets()?;
     parent.send(&Command::Branch).await?;
     parent.hand_over(&[theirs.as_fd()]).await?;
-    // The child's end is the child's alone: when it ends, the stream does.
+    // Only the child keeps this end, so that the stream ends with the child.
     drop(theirs);
-    let connection = Connection::adopt(ours.into())?.kept();
+    let connection = GuestConnection::adopt(ours.into())?.for_session();
     let event = next_event(parent).await?;
     if let Event::NotBranched { message } = event {
         return Ok(Err(message));
@@ -147,71 +153,71 @@ async fn copy(cell: &SessionCell, parent: &mut Connection) -> io::Result<Result<
     if event != Event::Branched {
         return Err(io::ErrorKind::InvalidData.into());
     }
-    let process = Newcomer::of(connection.greeting().await?, cell)?;
-    if cell.has_in_hand(process.processes.guest) {
-        // Whoever that is, there is no copy. It is not to be killed for one, nor known twice.
+    let process = NewGuest::of(connection.receive_pidfd().await?, cell)?;
+    if cell.owns(process.processes.guest) {
+        // The parent sent a pidfd of a guest that a session owns: it must not be killed or adopted.
         return Err(io::ErrorKind::InvalidData.into());
     }
-    Ok(Ok(Copied { connection, process: Unadopted(Some(process)) }))
+    Ok(Ok(GuestClone { connection, process: UnownedProcess(Some(process)) }))
 }
 
-impl Copied {
-    /// Ends it, and waits for that: until then it has everything open that the other one has.
+impl GuestClone {
+    /// Ends the clone and waits for its end: until then it has open what its parent has open.
     async fn end(self) -> io::Result<()> {
-        let Newcomer { pidfd, .. } = self.process.adopt()?;
+        let NewGuest { pidfd, .. } = self.process.adopt()?;
         let end = move || end_with_all_beneath(&pidfd).map(|()| pidfd);
         let pidfd = spawn_blocking(end).await.map_err(io::Error::other)??;
         #[expect(
             deprecated,
-            reason = "unsound only for what changes its descriptor; this owns one"
+            reason = "unsound only for types that change their descriptor; this owns one"
         )]
         let ended = AsyncFd::with_interest(pidfd, Interest::READABLE)?;
         ended.readable().await.map(drop)
     }
 }
 
-/// Gives both their files.
-async fn part(
+/// Gives parent and clone their trees.
+async fn assign_trees(
     cell: &Arc<SessionCell>,
     parent: &mut Branch,
-    copy: Copied,
-    trees: Trees,
+    clone: GuestClone,
+    trees: BranchTrees,
     number: &mut Option<u64>,
 ) -> io::Result<Branch> {
-    let Copied { connection, process } = copy;
+    let GuestClone { connection, process } = clone;
     let mut child = Branch::new(connection, trees.number, process.adopt()?, cell)?;
-    // From now on its files go with it.
+    // From here on the files belong to the child.
     *number = None;
     child.connection.hand_over(&[trees.child.as_fd()]).await?;
     let parent = &mut parent.connection;
     reroot(parent, &[trees.parent.as_fd()]).await?;
-    rerooted(parent).await?;
+    expect_rerooted(parent).await?;
     match child.connection.receive(HANDSHAKE_CAPS).await {
         Ok(Event::Ready) => Ok(child),
         Ok(_) | Err(_) => Err(io::ErrorKind::InvalidData.into()),
     }
 }
 
-/// Has a guest go on in a tree; without one, where it is.
-async fn go_on(guest: &mut Connection, tree: &[BorrowedFd<'_>]) -> io::Result<()> {
+/// Lets a guest continue in a tree, or without one where it is.
+async fn resume_in(guest: &mut GuestConnection, tree: &[BorrowedFd<'_>]) -> io::Result<()> {
     reroot(guest, tree).await?;
-    rerooted(guest).await
+    expect_rerooted(guest).await
 }
 
-async fn reroot(guest: &mut Connection, tree: &[BorrowedFd<'_>]) -> io::Result<()> {
+async fn reroot(guest: &mut GuestConnection, tree: &[BorrowedFd<'_>]) -> io::Result<()> {
     guest.send(&Command::Reroot).await?;
     guest.hand_over(tree).await
 }
 
-async fn rerooted(guest: &mut Connection) -> io::Result<()> {
+async fn expect_rerooted(guest: &mut GuestConnection) -> io::Result<()> {
     match next_event(guest).await? == Event::Rerooted {
         true => Ok(()),
         false => Err(io::ErrorKind::InvalidData.into()),
     }
 }
 
-/// The next event that is not something the guest said between runs.
-async fn next_event(connection: &mut Connection) -> io::Result<Event> {
+/// Waits for the next event, without what the guest sent between runs.
+async fn next_event(connection: &mut GuestConnection) -> io::Result<Event> {
     for _ in 0..MAX_IDLE_EVENTS {
         match connection.receive(CAPS).await {
             Ok(Event::Print { .. } | Event::Denied { .. } | Event::Artifact { .. }) => {}
@@ -226,10 +232,12 @@ async fn next_event(connection: &mut Connection) -> io::Result<Event> {
 
 fn refused(why: &str) -> RunError {
     RunError::new(ErrorCode::SessionNotBranched, format!("the session cannot be branched: {why}"))
-        .with_hint("close files that are open for writing, end threads and processes, try again")
+        .with_hint(
+            "close files that are open for writing, end threads and processes, and try again",
+        )
 }
 
 fn broken(why: &str) -> NotBranched {
-    let message = format!("the session broke while it was branched: {why}");
+    let message = format!("the guest of the session failed while it was branched: {why}");
     NotBranched::Broken(RunError::new(ErrorCode::SandboxCrashed, message))
 }

@@ -1,7 +1,7 @@
-//! The cell that a session lives in, with the sessions that were forked from it.
+//! The cell of a session and of the sessions forked from it.
 //!
-//! It lives as long as any of them. One task listens to its keeper and one to each of its guests, so
-//! that an end is known also when nobody waits for it, and files of dead guests are let go.
+//! It lives as long as any of them. One task listens to its keeper and one to each guest, so that an end is
+//! noticed between calls too, and the files of dead guests are dropped.
 
 use std::{
     collections::BTreeSet,
@@ -14,6 +14,7 @@ use std::{
     time::Duration,
 };
 
+use belljar_contract::RunError;
 use belljar_jail::{
     Guests, KeeperReport, receive_answer, request_branch, request_branch_files, request_drop,
     request_first_guest,
@@ -26,54 +27,54 @@ use tokio::{
 };
 
 use super::{
-    Inner,
-    patrol::{end_strays, patrol},
+    SessionState,
+    idle_watch::{end_strays, watch_cell},
 };
-use crate::{RunError, cell::Body, scan::Writing};
+use crate::{cell::CellBody, scan::WithholdGuard};
 
-/// Longer than any keeper that still works takes to answer.
-const ANSWER: Duration = Duration::from_secs(30);
+/// How long a keeper may take to answer; far longer than a working keeper needs.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A cell with one guest or several.
+/// A cell with one or more guests.
 #[derive(Debug)]
 pub(crate) struct SessionCell {
-    body: Body,
+    body: CellBody,
     keeper: Arc<UnixDatagram>,
-    /// What the keeper answers; held by who asks, so that there is one question at a time.
-    answers: tokio::sync::Mutex<Answers>,
-    members: Mutex<Vec<Weak<Inner>>>,
-    /// Guests that somebody has in hand, as the host numbers them.
+    /// Locked by the caller that asks the keeper, so that there is one request at a time.
+    answers: tokio::sync::Mutex<KeeperAnswers>,
+    members: Mutex<Vec<Weak<SessionState>>>,
+    /// Pids, in the host's pid namespace, of guests that sessions own.
     guests: Mutex<BTreeSet<u32>>,
     running: AtomicUsize,
     branching: AtomicUsize,
     runs_begun: AtomicUsize,
     /// Why this host has ended the whole cell, if it has.
-    ended_for: OnceLock<RunError>,
-    /// Takes back what its guests have made in granted trees, once it is dropped. After the body.
-    writing: Option<Writing>,
+    end_reason: OnceLock<RunError>,
+    /// Withholds what its guests have made in granted trees, once it is dropped; after the body.
+    withhold: Option<WithholdGuard>,
 }
 
-/// What the keeper answers, one answer to a question.
+/// The answers of the keeper, one for each request.
 #[derive(Debug)]
-struct Answers {
-    received: mpsc::UnboundedReceiver<Answer>,
-    /// Who asked last went away before the answer came.
-    is_owed: bool,
+struct KeeperAnswers {
+    received: mpsc::UnboundedReceiver<KeeperAnswer>,
+    /// Whether the answer to the last request is still to come, because its caller went away.
+    is_answer_due: bool,
 }
 
-type Answer = (KeeperReport, Vec<OwnedFd>);
+type KeeperAnswer = (KeeperReport, Vec<OwnedFd>);
 
-/// The keeper's ear, which nobody else has meanwhile.
+/// The exclusive right to send requests to the keeper.
 #[derive(Debug)]
-pub(crate) struct Keeper<'a> {
+pub(crate) struct KeeperChannel<'a> {
     cell: &'a SessionCell,
-    answers: tokio::sync::MutexGuard<'a, Answers>,
+    answers: tokio::sync::MutexGuard<'a, KeeperAnswers>,
 }
 
-/// A guest's file tree frozen, and one for each of the two that go on from there.
+/// New trees over the frozen files of a guest, for that guest and its clone.
 #[derive(Debug)]
-pub(crate) struct Trees {
-    /// What the keeper calls the new guest.
+pub(crate) struct BranchTrees {
+    /// The keeper's number for the clone.
     pub(crate) number: u64,
     pub(crate) child: OwnedFd,
     pub(crate) parent: OwnedFd,
@@ -81,74 +82,77 @@ pub(crate) struct Trees {
 
 impl SessionCell {
     /// Starts to listen to the keeper of a new cell.
-    pub(crate) fn new(body: Body, writing: Option<Writing>) -> Arc<Self> {
+    pub(crate) fn new(body: CellBody, withhold: Option<WithholdGuard>) -> Arc<Self> {
         let keeper = body.keeper_socket();
         let (answer, answers) = mpsc::unbounded_channel();
         let cell = Arc::new(Self {
             body,
             keeper: keeper.clone(),
-            answers: tokio::sync::Mutex::new(Answers { received: answers, is_owed: false }),
+            answers: tokio::sync::Mutex::new(KeeperAnswers {
+                received: answers,
+                is_answer_due: false,
+            }),
             members: Mutex::default(),
             guests: Mutex::default(),
             running: AtomicUsize::new(0),
             branching: AtomicUsize::new(0),
             runs_begun: AtomicUsize::new(0),
-            ended_for: OnceLock::new(),
-            writing,
+            end_reason: OnceLock::new(),
+            withhold,
         });
         tokio::spawn(listen(keeper, Arc::downgrade(&cell), answer));
-        tokio::spawn(patrol(Arc::downgrade(&cell)));
+        tokio::spawn(watch_cell(Arc::downgrade(&cell)));
         cell
     }
 
-    /// A session lives here.
-    pub(crate) fn join(&self, member: &Arc<Inner>) {
+    /// Adds a session that lives in this cell.
+    pub(crate) fn join(&self, member: &Arc<SessionState>) {
         let mut members = lock(&self.members);
         members.retain(|member| member.strong_count() > 0);
         members.push(Arc::downgrade(member));
     }
 
-    /// Ends it if no session lives here any more. By what comes back one can wait until what was
-    /// written is taken back.
-    pub(crate) fn end_if_left(&self) -> Option<watch::Receiver<()>> {
+    /// Ends the cell if no session lives in it any more. The channel closes when the trees it wrote to are
+    /// checked.
+    pub(crate) fn end_if_unused(&self) -> Option<watch::Receiver<()>> {
         let members = lock(&self.members);
-        let is_lived_in = |member: Arc<Inner>| member.ending.borrow().is_none();
-        if members.iter().filter_map(Weak::upgrade).any(is_lived_in) {
+        let is_live = |member: Arc<SessionState>| member.ending.borrow().is_none();
+        if members.iter().filter_map(Weak::upgrade).any(is_live) {
             return None;
         }
         self.body.kill();
-        self.writing.as_ref().map(Writing::over)
+        self.withhold.as_ref().map(WithholdGuard::done)
     }
 
-    /// Its keeper, and what is known of it.
-    pub(crate) fn body(&self) -> &Body {
+    /// Its keeper and its processes.
+    pub(crate) fn body(&self) -> &CellBody {
         &self.body
     }
 
-    /// Ends everything in it, for a reason that its sessions are told.
+    /// Ends all processes of the cell, for a reason that its sessions report.
     pub(super) fn end(&self, why: &RunError) {
-        tracing::warn!(why = why.message, "a session's cell was ended");
-        // The first reason is the reason.
-        let _ = self.ended_for.set(why.clone());
+        tracing::warn!(why = why.message, "the cell of a session was ended");
+        // The first reason counts.
+        let _ = self.end_reason.set(why.clone());
         self.body.kill();
     }
 
-    /// Why this host has ended it, if it has.
-    pub(super) fn ended_for(&self) -> Option<RunError> {
-        self.ended_for.get().cloned()
+    /// Why this host has ended the cell, if it has.
+    pub(super) fn end_reason(&self) -> Option<RunError> {
+        self.end_reason.get().cloned()
     }
 
-    /// What its guests are.
+    /// Whether its guests are script engines or programs of the host.
     pub(crate) fn guests(&self) -> Guests {
         self.body.processes().guests
     }
 
-    /// The keeper, once nobody else talks to it.
-    pub(crate) async fn keeper(&self) -> Keeper<'_> {
-        Keeper { cell: self, answers: self.answers.lock().await }
+    /// Waits for the right to send requests to the keeper.
+    pub(crate) async fn keeper(&self) -> KeeperChannel<'_> {
+        KeeperChannel { cell: self, answers: self.answers.lock().await }
     }
 
-    /// A handle on what a guest sees at `/work`.
+    /// A handle on the `/work` of a guest.
     pub(crate) async fn work(&self, of: u64) -> io::Result<OwnedFd> {
         let mut keeper = self.keeper().await;
         match keeper.ask(|keeper| request_branch_files(keeper, of)).await? {
@@ -160,67 +164,67 @@ impl SessionCell {
         }
     }
 
-    /// A run begins; it has ended when what this returns is dropped.
-    pub(crate) fn begin_run(self: &Arc<Self>) -> Running {
+    /// Counts a run as going on, until the guard is dropped.
+    pub(crate) fn begin_run(self: &Arc<Self>) -> RunGuard {
         self.running.fetch_add(1, Ordering::SeqCst);
         self.runs_begun.fetch_add(1, Ordering::SeqCst);
-        Running(self.clone())
+        RunGuard(self.clone())
     }
 
-    /// A guest is about to become two: until what this returns is dropped, there may be one in the cell
-    /// that nobody has in hand yet.
-    pub(super) fn begin_branching(self: &Arc<Self>) -> Branching {
+    /// Notes that a guest is being branched: until the guard is dropped, the cell may have a guest that no
+    /// session owns yet.
+    pub(super) fn begin_branching(self: &Arc<Self>) -> BranchingGuard {
         self.branching.fetch_add(1, Ordering::SeqCst);
-        Branching(self.clone())
+        BranchingGuard(self.clone())
     }
 
-    /// Runs that were begun in its life.
+    /// How many runs the cell has had.
     pub(super) fn runs_begun(&self) -> usize {
         self.runs_begun.load(Ordering::SeqCst)
     }
 
-    /// Whether something is asked of one of its guests.
+    /// Whether a run or a branch is going on.
     pub(super) fn is_busy(&self) -> bool {
         self.running.load(Ordering::SeqCst) > 0 || self.is_branching()
     }
 
-    /// Whether a guest is about to become two.
+    /// Whether a guest is being branched.
     pub(super) fn is_branching(&self) -> bool {
         self.branching.load(Ordering::SeqCst) > 0
     }
 
-    /// Somebody has this guest in hand.
+    /// Notes that a session owns this guest.
     pub(super) fn adopt(&self, guest: u32) {
         lock(&self.guests).insert(guest);
     }
 
-    /// Nobody has it any more.
+    /// Notes that no session owns this guest any more.
     pub(super) fn disown(&self, guest: u32) {
         lock(&self.guests).remove(&guest);
     }
 
-    /// Whether somebody has this guest in hand.
-    pub(super) fn has_in_hand(&self, guest: u32) -> bool {
+    /// Whether a session owns this guest.
+    pub(super) fn owns(&self, guest: u32) -> bool {
         lock(&self.guests).contains(&guest)
     }
 
-    /// How many guests there may be: those somebody has in hand, and those that are just being made.
+    /// The most guests there can be: those that sessions own, and those that are being made.
     pub(super) fn guests_at_most(&self) -> usize {
-        // In this order: one that is no longer being made is in hand.
+        // In this order: a guest that is no longer being made is owned.
         let branching = self.branching.load(Ordering::SeqCst);
         lock(&self.guests).len() + branching
     }
 
-    /// Has every session that lives here find out whether its guests are still there.
-    fn look_after_members(&self) {
+    /// Makes every session of this cell check its guests.
+    fn check_members(&self) {
         for member in lock(&self.members).iter().filter_map(Weak::upgrade) {
-            tokio::spawn(async move { member.find_dead().await });
+            tokio::spawn(async move { member.check_guests().await });
         }
     }
 }
 
-impl Keeper<'_> {
-    /// A handle on the guest the cell was made with.
+impl KeeperChannel<'_> {
+    /// A pidfd of the guest that the cell was made with.
     pub(crate) async fn first_guest(&mut self) -> io::Result<OwnedFd> {
         match self.ask(|keeper| request_first_guest(keeper)).await? {
             (KeeperReport::FirstGuest, fds) => one(fds),
@@ -228,49 +232,49 @@ impl Keeper<'_> {
         }
     }
 
-    /// Freezes a guest's files and makes a tree for it and one for a new guest. `Err` of the inner
-    /// result says why it cannot be done as things are; nothing was changed then. Nothing else may be
-    /// asked until the guest goes on in its new tree.
-    pub(crate) async fn freeze(&mut self, of: u64) -> io::Result<Result<Trees, String>> {
+    /// Freezes the files of a guest, and makes a tree for it and one for its clone. The inner error says why
+    /// this is not possible now; then nothing has changed. Send no other request until the guest continues in
+    /// its new tree.
+    pub(crate) async fn freeze(&mut self, of: u64) -> io::Result<Result<BranchTrees, String>> {
         match self.ask(|keeper| request_branch(keeper, of)).await? {
             (KeeperReport::Branched { child: number }, fds) => {
                 let [child, parent] =
                     <[OwnedFd; 2]>::try_from(fds).map_err(|_| io::ErrorKind::InvalidData)?;
-                Ok(Ok(Trees { number, child, parent }))
+                Ok(Ok(BranchTrees { number, child, parent }))
             }
             (KeeperReport::NotBranched { message }, _) => Ok(Err(message)),
             _ => Err(io::ErrorKind::InvalidData.into()),
         }
     }
 
-    /// Lets go of the files of a guest that is dead.
-    pub(crate) async fn forget(&mut self, number: u64) {
-        let forgotten = self.ask(|keeper| request_drop(keeper, number)).await;
-        if let Err(error) = forgotten {
-            tracing::debug!(%error, "the files of a branch are kept as long as its cell");
+    /// Drops the files of a dead guest.
+    pub(crate) async fn drop_files(&mut self, number: u64) {
+        let dropped = self.ask(|keeper| request_drop(keeper, number)).await;
+        if let Err(error) = dropped {
+            tracing::debug!(%error, "could not drop the files of a branch; they stay until its cell ends");
         }
     }
 
     async fn ask(
         &mut self,
         request: impl FnOnce(&UnixDatagram) -> io::Result<()>,
-    ) -> io::Result<Answer> {
-        if self.answers.is_owed {
+    ) -> io::Result<KeeperAnswer> {
+        if self.answers.is_answer_due {
             self.answer().await?;
         }
         request(&self.cell.keeper)?;
-        self.answers.is_owed = true;
+        self.answers.is_answer_due = true;
         self.answer().await
     }
 
-    async fn answer(&mut self) -> io::Result<Answer> {
-        match timeout(ANSWER, self.answers.received.recv()).await {
+    async fn answer(&mut self) -> io::Result<KeeperAnswer> {
+        match timeout(ANSWER_TIMEOUT, self.answers.received.recv()).await {
             Ok(answer) => {
-                self.answers.is_owed = false;
+                self.answers.is_answer_due = false;
                 answer.ok_or(io::ErrorKind::UnexpectedEof.into())
             }
             Err(elapsed) => {
-                // An answer that comes after all would be taken for that to the next question.
+                // A late answer would be taken for the answer to the next request.
                 self.cell.body.kill();
                 Err(elapsed.into())
             }
@@ -278,76 +282,76 @@ impl Keeper<'_> {
     }
 }
 
-/// A run that goes on.
+/// Counts a run as going on, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Running(Arc<SessionCell>);
+pub(crate) struct RunGuard(Arc<SessionCell>);
 
-impl Drop for Running {
+impl Drop for RunGuard {
     fn drop(&mut self) {
         self.0.running.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
-impl Running {
-    /// The run has ended, and so does what it left behind: at once where that is usual, or wanted;
-    /// when the cell is looked at next elsewhere, for looking takes longer than many a run.
-    pub(crate) fn end(self, at_once: bool) {
+impl RunGuard {
+    /// Ends the run and the processes that it left behind. Without this they end at the next check of the
+    /// cell.
+    pub(crate) fn end_with_strays(self) {
         let cell = self.0.clone();
         drop(self);
-        if at_once && let Err(why) = end_strays(&cell) {
+        if let Err(why) = end_strays(&cell) {
             cell.end(&why);
         }
     }
 }
 
-/// A guest that becomes two.
+/// Notes that a guest is being branched, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Branching(Arc<SessionCell>);
+pub(super) struct BranchingGuard(Arc<SessionCell>);
 
-impl Drop for Branching {
+impl Drop for BranchingGuard {
     fn drop(&mut self) {
         self.0.branching.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
-/// Takes what the keeper says until it or the cell is gone.
+/// Receives what the keeper sends until the keeper or the cell is gone.
 async fn listen(
     keeper: Arc<UnixDatagram>,
     cell: Weak<SessionCell>,
-    answer: mpsc::UnboundedSender<Answer>,
+    answer: mpsc::UnboundedSender<KeeperAnswer>,
 ) {
     loop {
         let report = keeper.async_io(Interest::READABLE, || receive_answer(&*keeper)).await;
         match report {
-            // Whoever is at the guest hears of it from the guest itself.
+            // The call that uses the guest notices from the guest's stream.
             Ok(Some((KeeperReport::Ended { .. }, _))) => {}
             Ok(Some(report)) => drop(answer.send(report)),
             Ok(None) | Err(_) => {
                 let Some(cell) = cell.upgrade() else { return };
-                // With its keeper gone, everything in the cell is.
+                // Without its keeper, no process of the cell is left.
                 cell.body.kill();
-                cell.look_after_members();
+                cell.check_members();
                 return;
             }
         }
     }
 }
 
-/// Waits for a guest's end, whoever brought it about, and puts its affairs in order. It is known by
-/// what its keeper calls it, and by its number here. Until it has ended it is nobody's stray, and what
-/// it still holds is not counted as another's.
-pub(crate) async fn watch_over(
+/// Waits for the end of a guest, whatever its cause, and cleans up. `number` is the keeper's number for it,
+/// `pid` its pid. Until then the guest counts as owned: it is not a stray, and its memory counts for no other
+/// guest.
+pub(crate) async fn watch_guest(
     guest: Arc<AsyncFd<OwnedFd>>,
-    (name, number): (u64, u32),
+    (number, pid): (u64, u32),
     cell: Weak<SessionCell>,
 ) {
     if guest.readable().await.is_err() {
         return;
     }
     let Some(cell) = cell.upgrade() else { return };
-    cell.disown(number);
-    cell.look_after_members();
-    cell.keeper().await.forget(name).await;
+    cell.disown(pid);
+    cell.check_members();
+    cell.keeper().await.drop_files(number).await;
 }
 
 fn one(fds: Vec<OwnedFd>) -> io::Result<OwnedFd> {

@@ -1,54 +1,53 @@
-//! Checkpoint, rollback and fork: what is done with a session's second guests.
+//! Checkpoint, rollback and fork of a session.
 //!
-//! All three go on to their end once they have begun, whoever still waits for them: a session is
-//! never left half way between two guests.
+//! Once begun, all three run to their end, even if the caller goes away: a session is never left half way
+//! between two guests.
 
 use std::sync::Arc;
 
-use belljar_wire::ErrorCode;
+use belljar_contract::{ErrorCode, RunError};
 use tokio::sync::OwnedMutexGuard;
 
 use super::{
-    Inner, Session, Turn,
+    CellSession, SessionGuests, SessionState,
     branch::Branch,
     branching::{NotBranched, branch},
-    checkpoint_name,
-    told::{CheckpointInfo, now_ms},
+    snapshot::{CheckpointSnapshot, now_ms},
 };
-use crate::RunError;
+use crate::ids::checkpoint_id;
 
-/// Checkpoints a session may have; the oldest go first.
+/// Checkpoints a session may have; the oldest are dropped first.
 pub const MAX_CHECKPOINTS: usize = 16;
-/// What the kernel hands out at once.
+/// The size of a page of memory.
 const PAGE_BYTES: u64 = 4096;
-/// What a parked guest costs besides pages that were copied since.
+/// The memory of a parked guest beside the pages copied since.
 const PARKED_BYTES: u64 = 256 << 10;
 
-/// A checkpoint that was made.
+/// A checkpoint that was just made.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Checkpointed {
-    /// Its name, `chk_…`.
+pub struct NewCheckpoint {
+    /// The name of the checkpoint, `chk_…`.
     pub id: String,
-    /// Older ones that had to go for it.
+    /// Older checkpoints that were dropped to make room for it.
     pub dropped: Vec<String>,
 }
 
-/// A checkpoint: a guest that waits to be gone back to.
+/// A checkpoint: a parked guest that a rollback makes live.
 #[derive(Debug)]
-pub(super) struct Parked {
+pub(super) struct ParkedBranch {
     pub(super) id: String,
     pub(super) branch: Branch,
     created_ms: u64,
-    /// What it had in memory when it was parked, and has: it does nothing.
+    /// Its memory when it was parked. It does not run, so this does not change.
     resident_bytes: u64,
-    /// Pages that were copied since, by guests that are not there to be asked any more.
+    /// Pages copied since, by guests that no longer exist.
     copied_pages: u64,
-    /// The live guest's count of faults from when on its copies are this checkpoint's to keep;
-    /// `None` when a newer one has them.
+    /// The live guest's count of page faults from which its copies count for this checkpoint; `None` if they
+    /// count for a newer one.
     counted_from: Option<u64>,
 }
 
-impl Parked {
+impl ParkedBranch {
     fn memory_bytes(&self, live_faults: Option<u64>) -> u64 {
         let since = self.counted_from.zip(live_faults).map(|(from, now)| now.saturating_sub(from));
         let pages = self.copied_pages.saturating_add(since.unwrap_or_default());
@@ -56,214 +55,218 @@ impl Parked {
         held.saturating_add(PARKED_BYTES)
     }
 
-    /// From now on what the live guest copies is not kept here alone.
-    fn close(&mut self, live_faults: Option<u64>) {
+    /// Stops counting the pages that the live guest copies.
+    fn stop_counting(&mut self, live_faults: Option<u64>) {
         if let (Some(from), Some(now)) = (self.counted_from.take(), live_faults) {
             self.copied_pages = self.copied_pages.saturating_add(now.saturating_sub(from));
         }
     }
 }
 
-impl Session {
-    /// Keeps the session as it is now, to go back to. The oldest checkpoints go if there are too
-    /// many, or if they keep more memory than the session itself may use.
-    pub async fn checkpoint(&self) -> Result<Checkpointed, RunError> {
-        let inner = self.inner.clone();
-        let _waiting = self.inner.wait();
-        let turn = self.inner.take_turn().await?;
-        finish(tokio::spawn(async move { inner.checkpoint(turn).await }).await)
+impl CellSession {
+    /// Saves the session as it is now, for a rollback. The oldest checkpoints are dropped if there are too many,
+    /// or if they hold more memory than the session itself may use.
+    pub async fn checkpoint(&self) -> Result<NewCheckpoint, RunError> {
+        let state = self.state.clone();
+        let _queued = self.state.queue_call();
+        let guests = self.state.take_turn().await?;
+        finish(tokio::spawn(async move { state.checkpoint(guests).await }).await)
     }
 
-    /// Goes back to a checkpoint, variables and files. It can be gone back to again: before the next
-    /// run it is copied, which nobody waits for here.
+    /// Goes back to a checkpoint, both variables and files. The checkpoint stays: it is cloned again before the
+    /// next call, without the caller waiting for it.
     pub async fn rollback(&self, checkpoint: &str) -> Result<(), RunError> {
-        let (inner, id) = (self.inner.clone(), checkpoint.to_owned());
-        let _waiting = self.inner.wait();
-        let mut turn = self.inner.take_turn().await?;
-        let at = turn.parked.iter().position(|parked| parked.id == id);
-        let at = at.ok_or_else(|| inner.no_checkpoint(&id))?;
-        if turn.parked.get(at).is_some_and(|parked| parked.branch.is_dead()) {
-            return Err(inner.no_checkpoint(&id));
+        let (state, id) = (self.state.clone(), checkpoint.to_owned());
+        let _queued = self.state.queue_call();
+        let mut guests = self.state.take_turn().await?;
+        let at = guests.parked.iter().position(|parked| parked.id == id);
+        let at = at.ok_or_else(|| state.no_checkpoint_error(&id))?;
+        if guests.parked.get(at).is_some_and(|parked| parked.branch.is_dead()) {
+            return Err(state.no_checkpoint_error(&id));
         }
-        inner.go_back(&mut turn, at);
-        // The copy is made with the turn in hand: whatever comes next finds it.
-        tokio::spawn(async move { inner.copy_again(turn, id, at).await });
+        state.roll_back(&mut guests, at);
+        // The task keeps the turn, so the next call finds the clone.
+        tokio::spawn(async move { state.park_again(guests, id, at).await });
         Ok(())
     }
 
-    /// Makes sessions of this one, as it is now or as it was at a checkpoint: all or none. They live
-    /// side by side with it, see nothing of it or of each other, and have no checkpoints.
+    /// Makes new sessions from this one, as it is now or as it was at a checkpoint: all or none. They share its
+    /// cell, do not see its changes or each other's, and have no checkpoints.
     pub async fn fork(
         &self,
         count: usize,
         checkpoint: Option<&str>,
     ) -> Result<Vec<Self>, RunError> {
-        let (inner, from) = (self.inner.clone(), checkpoint.map(str::to_owned));
-        let _waiting = self.inner.wait();
-        let turn = self.inner.take_turn().await?;
-        finish(tokio::spawn(async move { inner.fork(turn, count, from).await }).await)
+        let (state, from) = (self.state.clone(), checkpoint.map(str::to_owned));
+        let _queued = self.state.queue_call();
+        let guests = self.state.take_turn().await?;
+        finish(tokio::spawn(async move { state.fork(guests, count, from).await }).await)
     }
 }
 
-impl Inner {
+impl SessionState {
     async fn checkpoint(
         self: Arc<Self>,
-        mut turn: OwnedMutexGuard<Turn>,
-    ) -> Result<Checkpointed, RunError> {
-        let branch = self.branch_live(&mut turn).await?;
-        let id = checkpoint_name();
-        let at = turn.parked.len();
-        let faults = Self::park(&mut turn, at, id.clone(), now_ms(), branch);
-        let dropped = self.drop_surplus_at(&mut turn, faults);
-        Ok(Checkpointed { id, dropped })
+        mut guests: OwnedMutexGuard<SessionGuests>,
+    ) -> Result<NewCheckpoint, RunError> {
+        let branch = self.branch_live(&mut guests).await?;
+        let id = checkpoint_id();
+        let at = guests.parked.len();
+        let faults = Self::park(&mut guests, at, id.clone(), now_ms(), branch);
+        let dropped = self.drop_surplus_at(&mut guests, faults);
+        Ok(NewCheckpoint { id, dropped })
     }
 
-    /// A second guest like the live one.
-    async fn branch_live(&self, turn: &mut Turn) -> Result<Branch, RunError> {
-        let (Some(cell), Some(live)) = (turn.cell.clone(), turn.live.as_mut()) else {
-            return Err(self.is_lost());
+    /// Clones the live guest.
+    async fn branch_live(&self, guests: &mut SessionGuests) -> Result<Branch, RunError> {
+        let (Some(cell), Some(live)) = (guests.cell.clone(), guests.live.as_mut()) else {
+            return Err(self.lost_error());
         };
         match branch(&cell, live).await {
             Ok(branch) => Ok(branch),
             Err(NotBranched::Refused(error)) => Err(error),
             Err(NotBranched::Broken(error)) => {
-                self.lose(turn, &error);
+                self.lose_live_guest(guests, &error);
                 Err(error)
             }
         }
     }
 
-    /// Keeps a new guest as a checkpoint; the live one's count of faults by now.
+    /// Parks a new guest as a checkpoint; returns the live guest's count of page faults.
     fn park(
-        turn: &mut Turn,
+        guests: &mut SessionGuests,
         at: usize,
         id: String,
         created_ms: u64,
         branch: Branch,
     ) -> Option<u64> {
-        let faults = faults_of_live(turn);
-        turn.parked.iter_mut().for_each(|parked| parked.close(faults));
+        let faults = faults_of_live(guests);
+        guests.parked.iter_mut().for_each(|parked| parked.stop_counting(faults));
         let counted_from = faults;
-        // It has done nothing yet.
+        // It has not run yet.
         let resident_bytes = branch.resident_at_first().own_bytes;
         let copied_pages = 0;
-        let parked = Parked { id, branch, created_ms, resident_bytes, copied_pages, counted_from };
-        turn.parked.insert(at, parked);
+        let parked =
+            ParkedBranch { id, branch, created_ms, resident_bytes, copied_pages, counted_from };
+        guests.parked.insert(at, parked);
         faults
     }
 
-    fn go_back(&self, turn: &mut Turn, at: usize) {
-        let faults = faults_of_live(turn);
-        turn.parked.iter_mut().for_each(|parked| parked.close(faults));
-        let chosen = turn.parked.remove(at);
-        // Whoever was live until now is ended by being dropped.
-        turn.live = Some(chosen.branch);
-        turn.returned.clear();
-        self.told().lost = None;
-        self.tell_guests(turn);
+    fn roll_back(&self, guests: &mut SessionGuests, at: usize) {
+        let faults = faults_of_live(guests);
+        guests.parked.iter_mut().for_each(|parked| parked.stop_counting(faults));
+        let chosen = guests.parked.remove(at);
+        // Dropping the guest that was live ends it.
+        guests.live = Some(chosen.branch);
+        guests.returned.clear();
+        self.facts().lost = None;
+        self.note_guests(guests);
     }
 
-    /// Makes the checkpoint that was just gone back to once more.
-    async fn copy_again(self: Arc<Self>, mut turn: OwnedMutexGuard<Turn>, id: String, at: usize) {
+    /// Parks a clone of the live guest as the checkpoint that it just was.
+    async fn park_again(
+        self: Arc<Self>,
+        mut guests: OwnedMutexGuard<SessionGuests>,
+        id: String,
+        at: usize,
+    ) {
         let created_ms = {
-            let told = self.told();
-            let known = told.checkpoints.iter().find(|told| told.id == id);
-            known.map_or_else(now_ms, |told| told.created_ms)
+            let facts = self.facts();
+            let known = facts.checkpoints.iter().find(|known| known.id == id);
+            known.map_or_else(now_ms, |known| known.created_ms)
         };
-        match self.branch_live(&mut turn).await {
+        match self.branch_live(&mut guests).await {
             Ok(branch) => {
-                let faults = Self::park(&mut turn, at, id, created_ms, branch);
-                self.tell_checkpoints(&turn, faults);
+                let faults = Self::park(&mut guests, at, id, created_ms, branch);
+                self.note_checkpoints(&guests, faults);
             }
             Err(error) => {
-                let why = format!(
-                    "it could not be kept when it was gone back to: {error}",
-                    error = error.message
-                );
-                self.told().drop_missing(&turn.parked, &why);
+                let why = format!("could not save it again after a rollback: {}", error.message);
+                self.facts().drop_missing(&guests.parked, &why);
             }
         }
     }
 
     async fn fork(
         self: Arc<Self>,
-        mut turn: OwnedMutexGuard<Turn>,
+        mut guests: OwnedMutexGuard<SessionGuests>,
         count: usize,
         from: Option<String>,
-    ) -> Result<Vec<Session>, RunError> {
+    ) -> Result<Vec<CellSession>, RunError> {
         let places = self.host.session_places(count)?;
-        let cell = turn.cell.clone().ok_or_else(|| self.has_ended())?;
+        let cell = guests.cell.clone().ok_or_else(|| self.ended_error())?;
         let mut branches = Vec::with_capacity(count);
         for _ in 0..count {
             let branch = match &from {
-                None => self.branch_live(&mut turn).await?,
-                Some(id) => self.branch_parked(&mut turn, &cell, id).await?,
+                None => self.branch_live(&mut guests).await?,
+                Some(id) => self.branch_parked(&mut guests, &cell, id).await?,
             };
             branches.push(branch);
         }
-        self.tell_checkpoints(&turn, faults_of_live(&turn));
+        self.note_checkpoints(&guests, faults_of_live(&guests));
         let forked = branches.into_iter().zip(places);
         Ok(forked.map(|(branch, place)| self.forked(cell.clone(), branch, place)).collect())
     }
 
     async fn branch_parked(
         &self,
-        turn: &mut Turn,
+        guests: &mut SessionGuests,
         cell: &Arc<super::SessionCell>,
         id: &str,
     ) -> Result<Branch, RunError> {
-        let parked = turn.parked.iter_mut().find(|parked| parked.id == id);
-        let parked = parked.ok_or_else(|| self.no_checkpoint(id))?;
+        let parked = guests.parked.iter_mut().find(|parked| parked.id == id);
+        let parked = parked.ok_or_else(|| self.no_checkpoint_error(id))?;
         match branch(cell, &mut parked.branch).await {
             Ok(branch) => Ok(branch),
             Err(NotBranched::Refused(error)) => Err(error),
             Err(NotBranched::Broken(error)) => {
-                turn.parked.retain(|parked| parked.id != id);
-                self.told().drop_missing(&turn.parked, &error.message);
+                guests.parked.retain(|parked| parked.id != id);
+                self.facts().drop_missing(&guests.parked, &error.message);
                 Err(error)
             }
         }
     }
 
-    /// Drops the oldest checkpoints until what is left is within bounds; tells which.
-    pub(super) fn drop_surplus(&self, turn: &mut Turn) -> Vec<String> {
-        let faults = faults_of_live(turn);
-        self.drop_surplus_at(turn, faults)
+    /// Drops the oldest checkpoints until the rest is within bounds; returns the dropped ones.
+    pub(super) fn drop_surplus(&self, guests: &mut SessionGuests) -> Vec<String> {
+        let faults = faults_of_live(guests);
+        self.drop_surplus_at(guests, faults)
     }
 
-    fn drop_surplus_at(&self, turn: &mut Turn, faults: Option<u64>) -> Vec<String> {
+    fn drop_surplus_at(&self, guests: &mut SessionGuests, faults: Option<u64>) -> Vec<String> {
         let (mut dropped, mut surplus) = (Vec::new(), Vec::new());
-        while turn.parked.len() > MAX_CHECKPOINTS {
-            surplus.push(turn.parked.remove(0));
-            let why = format!("there were more than {MAX_CHECKPOINTS}, and it was the oldest");
-            dropped.extend(self.told().drop_missing(&turn.parked, &why));
+        while guests.parked.len() > MAX_CHECKPOINTS {
+            surplus.push(guests.parked.remove(0));
+            let why = format!("it was the oldest of more than {MAX_CHECKPOINTS}");
+            dropped.extend(self.facts().drop_missing(&guests.parked, &why));
         }
-        let held =
-            |turn: &Turn| turn.parked.iter().map(|parked| parked.memory_bytes(faults)).sum::<u64>();
-        // The newest stays in any case: it was asked for.
-        while turn.parked.len() > 1 && held(turn) > self.limits.memory {
-            surplus.push(turn.parked.remove(0));
+        let held = |guests: &SessionGuests| {
+            guests.parked.iter().map(|parked| parked.memory_bytes(faults)).sum::<u64>()
+        };
+        // The newest one always stays: the caller has just asked for it.
+        while guests.parked.len() > 1 && held(guests) > self.limits.memory {
+            surplus.push(guests.parked.remove(0));
             let why = format!(
-                "checkpoints kept more than the {} MiB they may, and it was the oldest",
+                "checkpoints held more than the {} MiB they may, and it was the oldest",
                 self.limits.memory >> 20
             );
-            dropped.extend(self.told().drop_missing(&turn.parked, &why));
+            dropped.extend(self.facts().drop_missing(&guests.parked, &why));
         }
-        self.tell_checkpoints(turn, faults);
+        self.note_checkpoints(guests, faults);
         if !surplus.is_empty() {
-            // Nobody waits for their ends.
+            // Off the path of the call: their end takes time.
             tokio::task::spawn_blocking(move || drop(surplus));
         }
         dropped
     }
 
-    fn tell_checkpoints(&self, turn: &Turn, faults: Option<u64>) {
-        let mut told = self.told();
-        for parked in &turn.parked {
+    fn note_checkpoints(&self, guests: &SessionGuests, faults: Option<u64>) {
+        let mut facts = self.facts();
+        for parked in &guests.parked {
             let memory_bytes = parked.memory_bytes(faults);
-            match told.checkpoints.iter_mut().find(|told| told.id == parked.id) {
+            match facts.checkpoints.iter_mut().find(|known| known.id == parked.id) {
                 Some(known) => known.memory_bytes = memory_bytes,
-                None => told.checkpoints.push(CheckpointInfo {
+                None => facts.checkpoints.push(CheckpointSnapshot {
                     id: parked.id.clone(),
                     created_ms: parked.created_ms,
                     memory_bytes,
@@ -271,26 +274,26 @@ impl Inner {
                 }),
             }
         }
-        drop(told);
-        self.tell_guests(turn);
+        drop(facts);
+        self.note_guests(guests);
     }
 
-    pub(super) fn no_checkpoint(&self, id: &str) -> RunError {
-        let told = self.told();
-        let gone = told.checkpoints.iter().find(|told| told.id == id);
-        let message = match gone.and_then(|told| told.dropped.as_ref()) {
+    pub(super) fn no_checkpoint_error(&self, id: &str) -> RunError {
+        let facts = self.facts();
+        let gone = facts.checkpoints.iter().find(|known| known.id == id);
+        let message = match gone.and_then(|gone| gone.dropped.as_ref()) {
             Some(why) => format!("checkpoint {id} was dropped: {why}"),
             None => format!("session {} has no checkpoint {id}", self.id),
         };
         RunError::new(ErrorCode::SessionNoCheckpoint, message)
     }
 
-    /// The error for what needs a live guest when there is none.
-    pub(super) fn is_lost(&self) -> RunError {
-        let told = self.told();
-        let why = told.lost.as_ref().map_or("its guest is gone", |why| why.message.as_str());
-        let message = format!("what session {} held in memory is lost: {why}", self.id);
-        let newest = told.checkpoints.iter().rev().find(|told| told.dropped.is_none());
+    /// The error of a call that needs a live guest when there is none.
+    pub(super) fn lost_error(&self) -> RunError {
+        let facts = self.facts();
+        let why = facts.lost.as_ref().map_or("its guest is gone", |why| why.message.as_str());
+        let message = format!("the memory of session {} is lost: {why}", self.id);
+        let newest = facts.checkpoints.iter().rev().find(|known| known.dropped.is_none());
         let error = RunError::new(ErrorCode::SessionLost, message);
         match newest {
             Some(newest) => error.with_hint(format!("roll back to {}", newest.id)),
@@ -299,12 +302,12 @@ impl Inner {
     }
 }
 
-fn faults_of_live(turn: &Turn) -> Option<u64> {
-    turn.live.as_ref().and_then(|live| live.processes().faults())
+fn faults_of_live(guests: &SessionGuests) -> Option<u64> {
+    guests.live.as_ref().and_then(|live| live.processes().faults())
 }
 
 fn finish<T>(joined: Result<Result<T, RunError>, tokio::task::JoinError>) -> Result<T, RunError> {
     joined.unwrap_or_else(|error| {
-        Err(RunError::new(ErrorCode::SandboxFailed, format!("it was broken off: {error}")))
+        Err(RunError::new(ErrorCode::SandboxFailed, format!("the call was interrupted: {error}")))
     })
 }

@@ -1,14 +1,16 @@
-//! Files of a session, from outside (C2): put, get, list, delete, beneath `/work`.
+//! Access to the files of a session from outside (C2): put, get, list, delete, below `/work`.
 //!
-//! All of it is done in the session's turn, by the jail, which follows no link and acts as the guest's
-//! user ([`BranchFiles`]). Here is what a path may be, and what is on its way in.
+//! Each is a call to the session and waits for its turn. The jail touches the files ([`BranchFiles`]): it
+//! follows no link and acts as the guest's user. This module checks paths and holds uploads.
 
 use std::{
     fs::File,
-    io::{self, Seek as _},
+    io,
+    io::Seek as _,
     path::{Component, Path, PathBuf},
 };
 
+use belljar_contract::RunError;
 use belljar_jail::workspace::{BranchEntry, BranchFiles, EntryKind};
 use rustix::{
     fs::{MemfdFlags, memfd_create},
@@ -17,73 +19,72 @@ use rustix::{
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 
-use super::{Inner, Session};
-use crate::RunError;
+use super::{CellSession, SessionGuests, SessionState};
 
-/// No path is longer, and none has more parts.
+/// The longest path in bytes and in components.
 const MAX_PATH_BYTES: usize = 1024;
 const MAX_PARTS: usize = 32;
 
-/// A file of a session.
+/// A file, directory or link below `/work`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionFile {
-    /// Relative to `/work`.
+    /// The path relative to `/work`.
     pub path: String,
-    /// Its size.
+    /// The size in bytes; 0 for a directory.
     pub bytes: u64,
-    /// What it is.
+    /// Whether it is a file, a directory or a link.
     pub kind: SessionFileKind,
 }
 
-/// What a path of a session leads to.
+/// The type of an entry below `/work`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionFileKind {
-    /// A regular file.
+    /// A regular file, the only kind that can be read.
     File,
-    /// A directory.
+    /// A directory, with or without entries.
     Directory,
-    /// A symbolic link, which is not followed.
+    /// A symbolic link, which Belljar never follows.
     Link,
 }
 
-/// Why something was not done with a file. Nothing was changed.
+/// Why a call on a file failed. Nothing has changed.
 #[derive(Debug, Error)]
 pub enum FileError {
-    /// The session cannot be asked.
+    /// The session has ended, or its guest is lost.
     #[error("{}", .0.message)]
     Session(RunError),
     /// No file of a session can have this path.
     #[error("{0}")]
     Path(&'static str),
-    /// There is no such file.
+    /// No file has this path.
     #[error("there is no such file")]
     Missing,
-    /// A directory that still has something in it is not removed.
+    /// Only an empty directory can be removed.
     #[error("the directory is not empty")]
     NotEmpty,
-    /// It is larger than what is left of the session's room for files.
-    #[error("it is larger than the {0} bytes it may have")]
+    /// The file is larger than the session's limit for files.
+    #[error("the file is larger than {0} bytes, the limit of the session")]
     TooLarge(u64),
-    /// What the content was read from failed.
-    #[error("the content broke off: {0}")]
+    /// The source of the content failed.
+    #[error("could not read the content: {0}")]
     Content(io::Error),
-    /// The system refused.
+    /// The operating system refused.
     #[error("{0}")]
     Refused(io::Error),
 }
 
-impl Session {
-    /// Writes a file, with the directories it is in; what was there is replaced. Until all of the
-    /// content is there, the session goes on and nothing is changed.
+impl CellSession {
+    /// Writes a file, and the directories it needs; replaces what was there. The session goes on, and nothing
+    /// changes, until all of the content has arrived.
     pub async fn put_file(
         &self,
         path: &str,
         mut content: impl AsyncRead + Send + Unpin,
     ) -> Result<SessionFile, FileError> {
-        let path = checked(path)?;
-        let most = self.inner.limits.disk;
-        // What is on its way is held in memory: of few at a time.
-        let _place = self.inner.host.uploads().acquire().await;
+        let path = check_path(path)?;
+        let most = self.state.limits.disk;
+        // Uploads are held in memory, so there are few at a time.
+        let _place = self.state.host.uploads().acquire().await;
         let spool = memfd_create("upload", MemfdFlags::CLOEXEC);
         let spool = spool.map_err(|errno| FileError::Refused(errno.into()))?;
         let mut spool = tokio::fs::File::from_std(File::from(spool));
@@ -99,50 +100,50 @@ impl Session {
         Ok(SessionFile { path: shown, bytes, kind: SessionFileKind::File })
     }
 
-    /// A file's size and its content from the beginning.
+    /// The size of a file, and its content.
     pub async fn get_file(
         &self,
         path: &str,
     ) -> Result<(u64, impl AsyncRead + Send + Unpin + use<>), FileError> {
-        let path = checked(path)?;
+        let path = check_path(path)?;
         let (bytes, file) = self.in_work(move |work| work.open(&path)).await?;
         Ok((bytes, tokio::fs::File::from_std(file).take(bytes)))
     }
 
-    /// What is beneath `/work`, by path, and whether there is more than `at_most`.
+    /// Lists everything below `/work` by path; the bool says whether there is more than `at_most`.
     pub async fn list_files(&self, at_most: usize) -> Result<(Vec<SessionFile>, bool), FileError> {
         let (listed, is_cut) = self.in_work(move |work| work.list(at_most)).await?;
-        Ok((listed.into_iter().filter_map(shown).collect(), is_cut))
+        Ok((listed.into_iter().filter_map(session_file).collect(), is_cut))
     }
 
-    /// Removes a file, or a directory with nothing in it.
+    /// Removes a file or an empty directory.
     pub async fn delete_file(&self, path: &str) -> Result<(), FileError> {
-        let path = checked(path)?;
+        let path = check_path(path)?;
         self.in_work(move |work| work.remove(&path)).await
     }
 
-    /// Does something with `/work`, in its turn.
+    /// Acts on `/work` when it is this call's turn.
     async fn in_work<T: Send + 'static>(
         &self,
         act: impl FnOnce(&BranchFiles) -> io::Result<T> + Send + 'static,
     ) -> Result<T, FileError> {
-        let _waiting = self.inner.wait();
-        let turn = self.inner.take_turn().await.map_err(FileError::Session)?;
-        let work = self.inner.work(&turn).await?;
+        let _queued = self.state.queue_call();
+        let guests = self.state.take_turn().await.map_err(FileError::Session)?;
+        let work = self.state.work(&guests).await?;
         let done = tokio::task::spawn_blocking(move || {
             let done = act(&work);
-            // Nobody else has had a turn until now.
-            drop(turn);
+            // The next call begins only now.
+            drop(guests);
             done
         });
         done.await.unwrap_or_else(|error| Err(io::Error::other(error))).map_err(refused)
     }
 }
 
-impl Inner {
-    async fn work(&self, turn: &super::Turn) -> Result<BranchFiles, FileError> {
-        let (Some(cell), Some(live)) = (&turn.cell, &turn.live) else {
-            return Err(FileError::Session(self.is_lost()));
+impl SessionState {
+    async fn work(&self, guests: &SessionGuests) -> Result<BranchFiles, FileError> {
+        let (Some(cell), Some(live)) = (&guests.cell, &guests.live) else {
+            return Err(FileError::Session(self.lost_error()));
         };
         let work = cell.work(live.number()).await.map_err(FileError::Refused)?;
         Ok(BranchFiles::new(work, cell.body().ids()))
@@ -155,10 +156,12 @@ async fn copy(from: &mut (impl AsyncRead + Unpin), to: &mut tokio::fs::File) -> 
     Ok(bytes)
 }
 
-/// A path of plain names, relative to `/work`.
-fn checked(path: &str) -> Result<PathBuf, FileError> {
+/// Checks a path and makes it relative to `/work`.
+fn check_path(path: &str) -> Result<PathBuf, FileError> {
     if path.is_empty() || path.len() > MAX_PATH_BYTES || path.contains('\0') {
-        return Err(FileError::Path("empty, too long, or with a NUL byte"));
+        return Err(FileError::Path(
+            "the path is empty, longer than 1024 bytes, or has a NUL byte",
+        ));
     }
     let path = path.strip_prefix("/work/").unwrap_or(path);
     let mut plain = PathBuf::new();
@@ -166,20 +169,22 @@ fn checked(path: &str) -> Result<PathBuf, FileError> {
         match part {
             Component::Normal(name) => plain.push(name),
             Component::CurDir => {}
-            Component::ParentDir => return Err(FileError::Path("`..` leads up")),
+            Component::ParentDir => return Err(FileError::Path("the path must not contain `..`")),
             Component::RootDir | Component::Prefix(_) => {
-                return Err(FileError::Path("absolute, and not beneath /work"));
+                return Err(FileError::Path("an absolute path must be below /work"));
             }
         }
     }
     let parts = plain.components().count();
     if parts == 0 || parts > MAX_PARTS || path.ends_with('/') {
-        return Err(FileError::Path("not the name of a file, or too deep"));
+        return Err(FileError::Path(
+            "the path does not name a file, or has more than 32 components",
+        ));
     }
     Ok(plain)
 }
 
-fn shown(listed: BranchEntry) -> Option<SessionFile> {
+fn session_file(listed: BranchEntry) -> Option<SessionFile> {
     let kind = match listed.kind {
         EntryKind::File => SessionFileKind::File,
         EntryKind::Directory => SessionFileKind::Directory,
@@ -193,10 +198,10 @@ fn shown(listed: BranchEntry) -> Option<SessionFile> {
 fn refused(error: io::Error) -> FileError {
     match Errno::from_io_error(&error) {
         Some(Errno::NOENT) => FileError::Missing,
-        Some(Errno::LOOP) => FileError::Path("a symbolic link leads there"),
-        Some(Errno::XDEV) => FileError::Path("it leads out of the workspace"),
+        Some(Errno::LOOP) => FileError::Path("the path leads through a symbolic link"),
+        Some(Errno::XDEV) => FileError::Path("the path leads out of the workspace"),
         Some(Errno::NOTDIR | Errno::ISDIR) => {
-            FileError::Path("a directory and a file are confused")
+            FileError::Path("the path takes a file for a directory, or a directory for a file")
         }
         Some(Errno::NAMETOOLONG | Errno::INVAL) => FileError::Path("no file can have this name"),
         Some(Errno::NXIO) => FileError::Path("not a regular file"),

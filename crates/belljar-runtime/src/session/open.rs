@@ -1,4 +1,4 @@
-//! Making a session: admission, a fresh cell of its own, a place among the others.
+//! Opens sessions: admission, a fresh cell, and the limit on their number.
 
 use std::{
     path::{Path, PathBuf},
@@ -6,30 +6,28 @@ use std::{
     time::SystemTime,
 };
 
+use belljar_contract::{
+    EngineName, ErrorCode, Grants, Language, Limits, RunError, RunRequest, Workspace,
+};
 use belljar_jail::{CellKind, CellLimits, session::FIRST_BRANCH};
-use belljar_wire::{ErrorCode, Language};
 use tokio::sync::{Mutex, OwnedSemaphorePermit, watch};
 
 use super::{
-    Inner, Session, Turn,
-    branch::{Branch, Newcomer},
+    CellSession, SessionGuests, SessionState,
+    branch::{Branch, NewGuest},
     cell::SessionCell,
-    session_name,
-    told::Told,
+    snapshot::SessionFacts,
 };
-use crate::{
-    Grants, Host, Limits, RunError, RunRequest, Workspace, cell::Cell, grants::Checked,
-    orders::cell_limits,
-};
+use crate::{Host, cell::Cell, commands::cell_limits, grants::CheckedGrants, ids::session_id};
 
-/// Sessions at once.
+/// The most sessions of one host at once.
 pub const MAX_SESSIONS: usize = 512;
-/// Descriptors the host has of each session: its stream, its keeper's, and handles on their processes.
+/// Descriptors of the host for each session: its stream, its keeper's socket, and pidfds.
 const DESCRIPTORS_OF_ONE: u64 = 7;
-/// Descriptors that are left for everything else: runs, clients, servers, the store.
+/// Descriptors reserved for everything else: runs, clients, servers, the store.
 const OTHER_DESCRIPTORS: u64 = 256;
 
-/// The most sessions this process can have: as many as there are descriptors for.
+/// The most sessions this process can have with its limit of open files.
 pub fn most_sessions() -> usize {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
     sessions_for(limit.unwrap_or(u64::MAX))
@@ -39,27 +37,28 @@ fn sessions_for(descriptors: u64) -> usize {
     let most = descriptors.saturating_sub(OTHER_DESCRIPTORS) / DESCRIPTORS_OF_ONE;
     usize::try_from(most).unwrap_or(MAX_SESSIONS).clamp(1, MAX_SESSIONS)
 }
-/// What keeps libraries of Python from starting threads of their own, unless the caller wants them: a
-/// guest with threads cannot be branched.
+
+/// Variables that stop Python libraries from starting threads, unless the caller sets them: a guest with
+/// threads cannot be branched.
 const ONE_THREAD: [&str; 4] =
     ["OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"];
-/// More CPU time than a session lives for; what a run may use is measured by the host.
+/// Longer than any session lives. The host measures the CPU time of each run.
 const CPU_SECONDS: u64 = 30 * 24 * 3600;
 
-/// A session to be made.
+/// A session to open.
 #[derive(Debug, Clone)]
-pub struct SessionRequest {
-    /// What its code is written in.
+pub struct SessionSpec {
+    /// The language of its code.
     pub language: Language,
-    /// What it may use: memory, files, processes. What a single run may use is each run's own.
+    /// The limits of the session: memory, files, processes. Each run has its own limits for the rest.
     pub limits: Limits,
-    /// What its runs may reach.
+    /// The grants of all its runs.
     pub grants: Grants,
-    /// The directory it works on a copy of; nothing is ever committed there.
+    /// A directory that it sees copy-on-write at `/work`. Nothing is ever committed to it.
     pub workspace: Option<PathBuf>,
 }
 
-impl SessionRequest {
+impl SessionSpec {
     /// A session with the default limits and no grants.
     pub fn new(language: Language) -> Self {
         Self { language, limits: Limits::DEFAULT, grants: Grants::default(), workspace: None }
@@ -67,48 +66,52 @@ impl SessionRequest {
 }
 
 impl Host {
-    /// Makes a session.
-    pub async fn open_session(&self, request: SessionRequest) -> Result<Session, RunError> {
+    /// Opens a session: makes a cell of its own and waits until its guest is ready.
+    pub async fn open_session(&self, spec: SessionSpec) -> Result<CellSession, RunError> {
         let place = self.session_places(1)?.pop().ok_or_else(too_many)?;
-        let SessionRequest { language, limits, grants, workspace } = request;
-        // Modules that are granted by name tell which Python is wanted.
+        let SessionSpec { language, limits, grants, workspace } = spec;
+        // Granted modules decide which zygote of Python is used.
         let imports: String =
             grants.modules.iter().map(|name| format!("import {name}\n")).collect();
-        let engine = self.engine_for(language, &imports);
+        let zygote = self.zygote_for(EngineName::default_for(language), &imports);
         let as_run = RunRequest {
             limits,
             grants,
             workspace: workspace.map(|path| Workspace { path, ..Workspace::default() }),
             ..RunRequest::new(language, "")
         };
-        let (pool, checked, written) = self.admit_session(&as_run, engine).await?;
-        let Checked { cell: cell_grants, mut guest, workspace } = checked;
+        let (pool, checked, written) = self.admit_session(&as_run, zygote).await?;
+        let CheckedGrants { cell: cell_grants, mut guest, workspace } = checked;
         if let Some(tree) = cell_grants.trees.iter().find(|tree| tree.target().starts_with("/tmp"))
         {
             return Err(covered_by_tmp(tree.target()));
         }
-        if language == Language::Python {
+        if zygote.engine == EngineName::CPython {
             for name in ONE_THREAD {
                 guest.env.entry(name.to_owned()).or_insert_with(|| "1".to_owned());
             }
         }
-        let bounds = CellLimits { cpu_seconds: CPU_SECONDS, ..cell_limits(&limits) };
+        let cell_limits = CellLimits { cpu_seconds: CPU_SECONDS, ..cell_limits(&limits) };
         let Cell { connection, body } =
-            pool.make_granted(CellKind::Session, cell_grants, bounds).await?;
-        let written = self.trees(written);
-        let writing = written.written_by(body.keeper());
-        let cell = SessionCell::new(body, writing);
-        let crashed = |error: std::io::Error| {
-            RunError::new(ErrorCode::SandboxCrashed, format!("the session has no guest: {error}"))
+            pool.make_granted(CellKind::Session, cell_grants, cell_limits).await?;
+        let written = self.written_trees(written);
+        let guard = written.guard(body.keeper());
+        let cell = SessionCell::new(body, guard);
+        let no_guest = |error: std::io::Error| {
+            RunError::new(
+                ErrorCode::SandboxCrashed,
+                format!("could not start the guest of the session: {error}"),
+            )
         };
-        let pidfd = cell.keeper().await.first_guest().await.map_err(crashed)?;
-        let first = Newcomer::of(pidfd, &cell).map_err(crashed)?;
-        let live = Branch::new(connection.kept(), FIRST_BRANCH, first, &cell).map_err(crashed)?;
-        let inner = Inner {
-            id: session_name(),
+        let pidfd = cell.keeper().await.first_guest().await.map_err(no_guest)?;
+        let first = NewGuest::of(pidfd, &cell).map_err(no_guest)?;
+        let live =
+            Branch::new(connection.for_session(), FIRST_BRANCH, first, &cell).map_err(no_guest)?;
+        let state = SessionState {
+            id: session_id(),
             forked_from: None,
             language,
-            engine,
+            zygote,
             limits,
             guest,
             workspace: workspace.map(Arc::new),
@@ -116,20 +119,20 @@ impl Host {
             created: SystemTime::now(),
             host: self.clone(),
             pool,
-            turn: Arc::default(),
-            told: std::sync::Mutex::new(Told::new()),
+            guests: Arc::default(),
+            facts: std::sync::Mutex::new(SessionFacts::new()),
             ending: watch::channel(None).0,
         };
-        Ok(inner.settled_in(cell, live, place))
+        Ok(state.into_session(cell, live, place))
     }
 
-    /// Places for so many sessions: all or none.
+    /// Reserves room for so many sessions: all or none.
     pub(super) fn session_places(
         &self,
         count: usize,
     ) -> Result<Vec<OwnedSemaphorePermit>, RunError> {
         if count == 0 {
-            let message = "a session is forked into one or more";
+            let message = "`count` is 0: a fork makes one session or more";
             return Err(RunError::new(ErrorCode::RequestInvalid, message));
         }
         let places = (0..count).map(|_| self.sessions().clone().try_acquire_owned());
@@ -137,19 +140,19 @@ impl Host {
     }
 }
 
-impl Inner {
-    /// A session like this one for a guest that was cloned from one of its own.
+impl SessionState {
+    /// A new session like this one, for a clone of one of its guests.
     pub(super) fn forked(
         &self,
         cell: Arc<SessionCell>,
         branch: Branch,
         place: OwnedSemaphorePermit,
-    ) -> Session {
-        let inner = Self {
-            id: session_name(),
+    ) -> CellSession {
+        let state = Self {
+            id: session_id(),
             forked_from: Some(self.id.clone()),
             language: self.language,
-            engine: self.engine,
+            zygote: self.zygote,
             limits: self.limits,
             guest: self.guest.clone(),
             workspace: self.workspace.clone(),
@@ -157,47 +160,49 @@ impl Inner {
             created: SystemTime::now(),
             host: self.host.clone(),
             pool: self.pool.clone(),
-            turn: Arc::default(),
-            told: std::sync::Mutex::new(Told::new()),
+            guests: Arc::default(),
+            facts: std::sync::Mutex::new(SessionFacts::new()),
             ending: watch::channel(None).0,
         };
-        inner.settled_in(cell, branch, place)
+        state.into_session(cell, branch, place)
     }
 
-    fn settled_in(
+    fn into_session(
         mut self,
         cell: Arc<SessionCell>,
         live: Branch,
         place: OwnedSemaphorePermit,
-    ) -> Session {
-        let turn = Turn {
+    ) -> CellSession {
+        let guests = SessionGuests {
             cell: Some(cell.clone()),
             live: Some(live),
             _place: Some(place),
-            ..Turn::default()
+            ..SessionGuests::default()
         };
-        self.tell_guests(&turn);
-        self.turn = Arc::new(Mutex::new(turn));
-        let inner = Arc::new(self);
-        cell.join(&inner);
-        Session { inner }
+        self.note_guests(&guests);
+        self.guests = Arc::new(Mutex::new(guests));
+        let state = Arc::new(self);
+        cell.join(&state);
+        CellSession { state }
     }
 }
 
-/// Each branch of a session has its own `/tmp`, which would hide what is granted there.
+/// Each branch of a session has its own `/tmp`, which would hide a grant there.
 fn covered_by_tmp(path: &Path) -> RunError {
     let message = format!("a session cannot be granted {}: its own /tmp hides it", path.display());
     RunError::new(ErrorCode::RequestInvalid, message)
-        .with_hint("grant a directory that is not below /tmp, or make this one the workspace")
+        .with_hint("grant a directory that is not below /tmp, or use this one as the workspace")
 }
 
 fn too_many() -> RunError {
     let most = most_sessions();
-    let message = format!("there are {most} sessions, which is the most there may be");
+    let message = format!("there are {most} sessions already, the most there may be");
     let refused = RunError::new(ErrorCode::LimitSessions, message);
     refused.with_hint(match most {
-        MAX_SESSIONS => "end those no longer needed",
-        _ => "end those no longer needed, or allow the host more open files (ulimit -n)",
+        MAX_SESSIONS => "end sessions that are no longer needed",
+        _ => {
+            "end sessions that are no longer needed, or allow the host more open files (ulimit -n)"
+        }
     })
 }
 

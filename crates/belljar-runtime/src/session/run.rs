@@ -1,4 +1,4 @@
-//! A run in a session: in the guest that ran what came before it.
+//! A run in a session: in the guest that ran the code before it.
 
 use std::{
     future::Future,
@@ -8,121 +8,85 @@ use std::{
     time::{Instant, SystemTime},
 };
 
-use belljar_jail::GuestEnd;
-use belljar_wire::{ErrorCode, Event, Language};
+use belljar_contract::{ErrorCode, Grants, Limits, RunError, RunRequest, RunResult};
+use belljar_jail::CellKind;
 
-use super::{Inner, Session, cell::SessionCell, flight::Flight};
+use super::{CellSession, SessionState, guest_turn::GuestTurn};
 use crate::{
-    Bridged, EngineKind, Grants, Limits, RunError, RunRequest, RunResult, ToolLink,
-    files::{AbandonOnDrop, Leftovers, Settled},
-    orders::command,
-    report::{Report, milliseconds_since},
-    run::{self, Conversed, Driven, Ended, Files, Finished, Task},
+    RunOptions, ToolLink,
+    files::{AbandonOnDrop, CollectedFiles, Leftovers},
+    result_builder::ResultBuilder,
+    run::{self, CellRunOutcome, CollectFiles, ReturnedValue, RunSpec},
     transcript::Transcript,
 };
 
-/// A run's request, checked, and its end of the bridge.
-struct Checked {
-    request: RunRequest,
-    limits: Limits,
-    tools: Option<ToolLink>,
-}
-
-impl Session {
-    /// Runs code after whatever was asked of the session before. Whatever goes wrong is in the
-    /// result; what the code had done until then stays done, unless the result says that it is lost.
+impl CellSession {
+    /// Runs code after all earlier calls to the session. Every failure is in the result. What the code did
+    /// before a failure stays done, unless the result says that it is lost.
     ///
-    /// The session's own limits on memory, processes and files hold for the run, whatever it asks for;
-    /// so do its grants. Dropping the future ends the run, and the guest with it.
+    /// The session's own limits on memory, processes and files hold for the run, whatever the request asks
+    /// for, and so do its grants. Dropping the future ends the run, and the guest with it.
     pub async fn run(
         &self,
         request: RunRequest,
-        bridged: Option<Bridged>,
+        options: RunOptions,
         abort: impl Future<Output = ()>,
     ) -> RunResult {
-        let (admitted, inner) = (Instant::now(), &self.inner);
+        let (admitted, state) = (Instant::now(), &self.state);
         let mut abort = pin!(abort);
-        let (id, tools, listener) = match bridged {
-            Some(Bridged { id, tools, listener }) => (Some(id), tools, listener),
-            None => (None, None, None),
-        };
-        let mut report = Report::new(inner.engine, id);
-        report.session_id = Some(inner.id.clone());
-        let limits = inner.run_limits(&request.limits);
-        let mut transcript = Transcript::new(&limits, listener);
-        let _waiting = inner.wait();
-        let begun = match inner.admit(&request, &limits) {
+        let RunOptions { id, tools, listener } = options;
+        let limits = request.limits.in_session(&state.limits);
+        let transcript = Transcript::new(&limits, listener);
+        let mut result = ResultBuilder::new(state.zygote.engine, id, transcript);
+        result.session_id = Some(state.id.clone());
+        let _queued = state.queue_call();
+        let turn = match state.admit(&request, &limits) {
             Err(refusal) => Err(refusal),
-            Ok(()) => tokio::select! {
-                biased;
-                () = &mut abort => Err(run::aborted()),
-                flight = Flight::begin(inner) => flight,
-            },
+            Ok(()) => run::unless_aborted(abort.as_mut(), GuestTurn::begin(state)).await,
         };
-        let outcome = match begun {
+        let outcome = match turn {
             Err(refusal) => Err(refusal),
-            Ok(flight) => {
-                report.metrics.startup_ms = milliseconds_since(admitted);
-                report.confined(&inner.pool);
-                // The guest keeps to the session's limits, not to what the run asked for.
+            Ok(turn) => {
+                result.starts(admitted, &state.pool);
+                // The guest keeps to the limits of the session, not to those of the request.
                 let request = RunRequest { limits, ..request };
-                let checked = Checked { request, limits, tools };
-                let outcome = inner.fly(flight, checked, &mut report, &mut transcript, abort).await;
-                report.taken_back = inner.written.take_back_live().await;
+                let outcome = state.run_in_guest(turn, request, tools, &mut result, abort).await;
+                result.withheld = state.written.withhold_live().await;
                 outcome
             }
         };
-        let outcome = match report.settled.error.take() {
-            Some(error) if outcome.is_ok() => Err(error),
-            _ => outcome,
-        };
-        report.into_result(outcome, transcript)
+        result.finish(outcome)
     }
 }
 
-impl Inner {
-    /// The limits of a run: what is the session's is the session's.
-    fn run_limits(&self, asked: &Limits) -> Limits {
-        let own = &self.limits;
-        Limits {
-            memory: asked.memory.min(own.memory),
-            processes: asked.processes.min(own.processes),
-            open_files: asked.open_files.min(own.open_files),
-            disk: own.disk,
-            inodes: own.inodes,
-            ..*asked
-        }
-    }
-
+impl SessionState {
     fn admit(&self, request: &RunRequest, limits: &Limits) -> Result<(), RunError> {
         self.host.admit(request, limits)?;
         let invalid = |message: String| RunError::new(ErrorCode::RequestInvalid, message);
-        if engine_of(request.language) != engine_of(self.language) {
+        if request.engine() != self.zygote.engine {
             let (asked, own) = (request.language.as_str(), self.language.as_str());
-            return Err(invalid(format!("this is a session for {own}, not for {asked}"))
-                .with_hint("make a session for it"));
+            return Err(invalid(format!("this session runs {own}, not {asked}"))
+                .with_hint(format!("open a session for {asked}")));
         }
         if request.workspace.is_some() || request.grants != Grants::default() {
-            return Err(invalid("a run in a session cannot be granted anything".to_owned())
-                .with_hint("grants and the workspace are given when the session is made"));
+            return Err(invalid("a run in a session cannot have grants of its own".to_owned())
+                .with_hint("grants and the workspace are set when the session is opened"));
         }
         Ok(())
     }
 
-    /// Has the guest run the code, and decides what becomes of the guest.
-    async fn fly(
+    /// Runs the code in the live guest, and gives the guest back or loses it.
+    async fn run_in_guest(
         self: &Arc<Self>,
-        mut flight: Flight,
-        checked: Checked,
-        report: &mut Report,
-        transcript: &mut Transcript,
+        mut turn: GuestTurn,
+        request: RunRequest,
+        tools: Option<ToolLink>,
+        result: &mut ResultBuilder,
         abort: Pin<&mut impl Future<Output = ()>>,
-    ) -> Result<Finished, RunError> {
-        let (began, started) = (SystemTime::now(), Instant::now());
-        let Checked { request, limits, tools } = checked;
-        let durable = tools.as_ref().and_then(|tools| tools.durable.clone());
-        let command = command(request, self.guest.clone(), durable, true);
-        let task = Task { command: &command, limits: &limits, files: Files::WantedIfNamed, tools };
+    ) -> Result<ReturnedValue, RunError> {
+        let (began, started, limits) = (SystemTime::now(), Instant::now(), request.limits);
+        let (grants, collect) = (self.guest.clone(), CollectFiles::IfNamed);
+        let spec = RunSpec::new(request, grants, tools, collect, CellKind::Session);
         let mut ending = self.ending.subscribe();
         let stop = pin!(async {
             tokio::select! {
@@ -130,39 +94,29 @@ impl Inner {
                 _ = ending.wait_for(Option::is_some) => {}
             }
         });
-        let branch = flight.branch()?;
-        let meter = branch.meter();
-        let conversed = run::converse(&mut branch.connection, &meter, task, transcript, stop).await;
-        let Conversed { ended, measured, said, still_there } = conversed;
-        branch.measured(measured.peak_memory_bytes);
-        let mut is_whole = matches!(ended, Ended::Answered(Event::Done { .. } | Event::Failed(_)));
-        let end = if is_whole || (still_there && !matches!(ended, Ended::Silent)) {
-            None
-        } else {
-            branch.end().await
-        };
+        let branch = turn.branch()?;
+        let (meter, transcript) = (branch.meter(), &mut result.transcript);
+        let run = run::run_guest(&mut branch.connection, &meter, spec, transcript, stop).await;
+        branch.note_peak(run.usage.peak_memory_bytes);
+        let has_answered = run.cause.is_answer();
+        let has_ended = !has_answered && run.has_guest_ended();
+        let end = if has_ended { branch.end().await } else { None };
         let number = branch.number();
-        let cell = flight.cell().clone();
-        let stopped = if let Ended::Stopped(stop) = &ended { Some(stop.status) } else { None };
-        let outcome = judge(ended, end, &cell, &limits).await;
-        let outcome = measured.blame_memory(outcome, &limits);
-        is_whole &= !matches!(&outcome, Err(error) if error.code == ErrorCode::SandboxProtocol);
-        let driven = Driven { outcome, stopped, measured, work: None, said };
-        report.measured(started, &driven);
-        let Driven { outcome, said, .. } = driven;
-        if !is_whole {
-            let error = match outcome {
-                Err(error) => error,
-                Ok(_) => run::aborted(),
-            };
-            return Err(self.crash(flight, error));
+        let cell = turn.cell().clone();
+        let run = run.judged(end, cell.end_reason(), cell.body(), &limits).await;
+        result.ended(started, &run);
+        let CellRunOutcome { outcome, reports, .. } = run;
+        let is_protocol = |error: &RunError| error.code == ErrorCode::SandboxProtocol;
+        if !has_answered || outcome.as_ref().is_err_and(is_protocol) {
+            let error = outcome.err().unwrap_or_else(run::aborted);
+            return Err(self.lose_guest(turn, error));
         }
-        if !said.named.is_empty() {
+        if !reports.artifacts.is_empty() {
             let work = cell.work(number).await;
             let left = work.map(|work| Leftovers {
                 work,
                 keeper: None,
-                named: said.named,
+                named: reports.artifacts,
                 workspace: None,
                 reserved_names: self.host.reserved_names(),
                 began,
@@ -170,68 +124,52 @@ impl Inner {
                 limits,
                 is_abandoned: AbandonOnDrop::default().0.clone(),
             });
-            report.settled = self.settle(&mut flight, left).await;
+            result.files = self.collect_files(&mut turn, left).await;
         }
-        for id in flight.land() {
-            report.settled.notes.push(format!("[checkpoint] {id} was dropped: see its session"));
+        for id in turn.finish() {
+            let note =
+                format!("[checkpoint] {id} was dropped: the checkpoints of the session say why");
+            result.files.notes.push(note);
         }
         outcome
     }
 
-    /// Collects the files that a run named, without those that came back before and are the same.
-    async fn settle(&self, flight: &mut Flight, left: std::io::Result<Leftovers>) -> Settled {
-        let mut settled = self.host.settle_live(left).await;
-        let returned = &mut flight.turn().returned;
-        settled.artifacts.retain(|artifact| {
-            let mut sum = DefaultHasher::new();
-            artifact.data.hash(&mut sum);
-            let sum = sum.finish();
-            returned.insert(artifact.path.clone(), sum) != Some(sum)
+    /// Collects the files that a run named, without those that came back before and have not changed.
+    async fn collect_files(
+        &self,
+        turn: &mut GuestTurn,
+        left: std::io::Result<Leftovers>,
+    ) -> CollectedFiles {
+        let mut files = self.host.collect_live_files(left).await;
+        let returned = &mut turn.guests().returned;
+        files.artifacts.retain(|artifact| {
+            let mut hash = DefaultHasher::new();
+            artifact.data.hash(&mut hash);
+            let hash = hash.finish();
+            returned.insert(artifact.path.clone(), hash) != Some(hash)
         });
-        settled
+        files
     }
 
-    /// The guest is lost; the error says what that means for the session.
-    fn crash(&self, flight: Flight, error: RunError) -> RunError {
-        flight.crash(&error);
+    /// Ends the guest of a run that failed like this; the error says what that means for the session.
+    fn lose_guest(&self, turn: GuestTurn, error: RunError) -> RunError {
+        turn.lose_guest(&error);
         if let Some(ending) = self.ending.borrow().clone()
             && error.code == ErrorCode::RunAborted
             && ending.code != error.code.as_str()
         {
-            return self.has_ended();
+            return self.ended_error();
         }
-        let what = match self.is_lost().hint {
+        let what = match self.lost_error().hint {
             Some(back) if self.ending.borrow().is_none() => {
-                format!("what the session held in memory is lost: {back}")
+                format!("the memory of the session is lost: {back}")
             }
-            _ => "the session has ended with it: make a new one".to_owned(),
+            _ => "the session has ended with it: open a new one".to_owned(),
         };
         let hint = match &error.hint {
             Some(hint) => format!("{hint}; {what}"),
             None => what,
         };
         error.with_hint(hint)
-    }
-}
-
-/// What a run's end means, in a cell that may have been ended as a whole.
-async fn judge(
-    ended: Ended,
-    end: Option<GuestEnd>,
-    cell: &SessionCell,
-    limits: &Limits,
-) -> Result<Finished, RunError> {
-    match cell.ended_for() {
-        Some(why) if matches!(ended, Ended::Silent) => Err(why),
-        _ => run::judge(ended, end, cell.body(), limits).await,
-    }
-}
-
-/// Languages that one engine runs are one language to a session.
-fn engine_of(language: Language) -> EngineKind {
-    match language {
-        Language::TypeScript | Language::JavaScript => EngineKind::QuickJs,
-        Language::Python => EngineKind::CPython,
-        Language::Bash => EngineKind::Bash,
     }
 }

@@ -1,9 +1,7 @@
-//! Output is cut by the reader, whatever a cell sends (A6).
-
-use belljar_wire::Stream;
+//! The host cuts output, whatever a cell sends (A6).
 
 use super::{TooMuchOutput, Transcript};
-use crate::{Limits, Truncated};
+use belljar_contract::{Limits, Stream, Truncation};
 
 fn transcript(output_bytes: u64) -> Transcript {
     Transcript::new(&Limits { output_bytes, ..Limits::DEFAULT }, None)
@@ -19,7 +17,7 @@ fn prints_are_kept_in_order_and_marked_when_cut() {
     let texts = transcript.finish();
     assert_eq!((&*texts.stdout, &*texts.stderr), ("abc\ndefg", "x\n"));
     assert_eq!(texts.logs, ["abc", "x", "y"]);
-    let truncated = Truncated { stdout: true, logs: true, ..Truncated::default() };
+    let truncated = Truncation { stdout: true, logs: true, ..Truncation::default() };
     assert_eq!(texts.truncated, truncated);
 }
 
@@ -45,7 +43,7 @@ fn a_flood_ends_the_run_on_every_stream() {
     }
 }
 
-/// Frames with nothing in them cost the host too.
+/// Empty frames cost the host too.
 #[test]
 fn empty_prints_and_logs_do_not_go_on_for_ever() {
     let mut transcript = transcript(64 << 10);

@@ -1,11 +1,11 @@
 //! A value is JSON within its caps, or an error (A8).
 
-use super::checked;
-use crate::{ErrorCode, Limits};
+use super::check;
+use belljar_contract::{ErrorCode, Limits};
 
 fn code(value: &[u8]) -> Result<String, ErrorCode> {
     let limits = Limits { result_bytes: 1000, ..Limits::DEFAULT };
-    checked(value.to_vec(), &limits).map(|value| value.get().to_owned()).map_err(|error| error.code)
+    check(value.to_vec(), &limits).map(|value| value.get().to_owned()).map_err(|error| error.code)
 }
 
 #[test]

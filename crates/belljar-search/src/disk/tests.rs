@@ -1,7 +1,7 @@
 //! Files that are whole, and files that are not.
 
-use super::{LoadError, MAGIC};
-use crate::{Document, Index, Query, Table};
+use super::{IndexLoadError, MAGIC};
+use crate::{Document, Index, Query, VectorTable};
 
 fn index() -> Index {
     let tool =
@@ -41,7 +41,7 @@ fn d5_every_damage_is_noticed() {
     }
     let mut longer = whole.clone();
     longer.push(0);
-    assert!(matches!(Index::from_bytes(&longer), Err(LoadError::Damaged)));
+    assert!(matches!(Index::from_bytes(&longer), Err(IndexLoadError::Damaged)));
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn a_lie_with_the_right_hash_is_found_out() {
     body.extend([0; 4 + 256]);
     bodies.push(body);
     for body in bodies {
-        let parts = [MAGIC.as_slice(), Table::hash(), &Sha256::digest(&body), &body];
-        assert!(matches!(Index::from_bytes(&parts.concat()), Err(LoadError::Damaged)));
+        let parts = [MAGIC.as_slice(), VectorTable::hash(), &Sha256::digest(&body), &body];
+        assert!(matches!(Index::from_bytes(&parts.concat()), Err(IndexLoadError::Damaged)));
     }
 }

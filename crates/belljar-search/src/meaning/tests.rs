@@ -1,6 +1,6 @@
 //! Directions in eight bits.
 
-use super::{Asked, Meaning};
+use super::{Meaning, QueryMeaning};
 use crate::table::DIMENSIONS;
 
 #[test]
@@ -12,7 +12,7 @@ fn nearness_is_that_of_exact_vectors_but_for_rounding() {
         let exact =
             product(&left, &right) / (product(&left, &left) * product(&right, &right)).sqrt();
         let other = Meaning::of(&right);
-        let near = Asked::new(&Meaning::of(&left)).nearness(&other.numbers, other.scale);
+        let near = QueryMeaning::new(&Meaning::of(&left)).nearness(&other.numbers, other.scale);
         assert!((near - exact).abs() < 0.02, "{near} {exact}");
     }
 }
@@ -26,6 +26,6 @@ fn nothing_and_what_is_no_number_have_no_direction() {
 
 #[test]
 fn the_largest_numbers_do_not_overflow() {
-    let asked = Asked::new(&Meaning { numbers: [127; DIMENSIONS], scale: 1.0 });
+    let asked = QueryMeaning::new(&Meaning { numbers: [127; DIMENSIONS], scale: 1.0 });
     assert!(asked.nearness(&[-128; DIMENSIONS], 1.0) < 0.0);
 }

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::{Query, Use};
+use super::{Query, ScoreSet};
 use crate::{Document, Index, Key, Parameter};
 
 fn tool<'a>(server: &'a str, name: &'a str, description: &'a str) -> Document<'a> {
@@ -136,7 +136,7 @@ proptest! {
     fn d5_no_text_breaks_anything(intent in "\\PC{0,200}", texts in prop::collection::vec("(?s).{0,80}", 3)) {
         let [server, name, description] = &texts[..] else { unreachable!() };
         let index = Index::new([tool(server, name, description), tool("fs", "read", "Reads a file")]);
-        for scores in [Use::All, Use::Words, Use::Meaning] {
+        for scores in [ScoreSet::All, ScoreSet::Words, ScoreSet::Meaning] {
             let found = index.search(&Query { scores, server_hint: Some(description), ..Query::new(&intent, 5) });
             prop_assert!(found.len() <= 2);
             prop_assert!(found.iter().all(|found| found.score.is_finite() && found.score > 0.0));

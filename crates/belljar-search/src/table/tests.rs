@@ -3,11 +3,11 @@
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use super::{DIMENSIONS, FILE, HASH, INSIDE, MAGIC, Piece, Table};
+use super::{DIMENSIONS, FILE, HASH, INSIDE, MAGIC, Piece, VectorTable};
 use crate::words::{Humps, Splitter};
 
 /// The pieces of a text as the vocabulary writes them.
-fn pieces(table: &Table, text: &str) -> Vec<String> {
+fn pieces(table: &VectorTable, text: &str) -> Vec<String> {
     let mut names = vec![String::new(); table.len()];
     for (piece, at) in &table.first {
         names[*at as usize] = (*piece).to_owned();
@@ -25,7 +25,7 @@ fn pieces(table: &Table, text: &str) -> Vec<String> {
 
 #[test]
 fn d5_words_come_apart_as_in_the_reference() {
-    let table = Table::get();
+    let table = VectorTable::get();
     let reference: Vec<Value> = serde_json::from_str(include_str!("reference.json")).unwrap();
     assert!(reference.len() > 20);
     for case in reference {
@@ -39,13 +39,13 @@ fn d5_words_come_apart_as_in_the_reference() {
 fn d5_the_shipped_table_is_whole_and_small_enough() {
     assert!(FILE.len() < 10_000_000, "{} bytes", FILE.len());
     let hash = Sha256::digest(&FILE[MAGIC.len() + HASH..]);
-    assert_eq!(hash.as_slice(), Table::hash());
-    assert_eq!(Table::get().len(), 29_523);
+    assert_eq!(hash.as_slice(), VectorTable::hash());
+    assert_eq!(VectorTable::get().len(), 29_523);
 }
 
 #[test]
 fn d5_words_of_like_meaning_are_near_and_others_are_not() {
-    let table = Table::get();
+    let table = VectorTable::get();
     let nearness = |left: &str, right: &str| {
         let vector = |word: &str| {
             let (mut found, mut sum) = (Vec::new(), [0.0; DIMENSIONS]);
@@ -54,7 +54,7 @@ fn d5_words_of_like_meaning_are_near_and_others_are_not() {
             crate::meaning::Meaning::of(&sum)
         };
         let right = vector(right);
-        crate::meaning::Asked::new(&vector(left)).nearness(&right.numbers, right.scale)
+        crate::meaning::QueryMeaning::new(&vector(left)).nearness(&right.numbers, right.scale)
     };
     assert!(nearness("weather", "weather") > 0.98);
     assert!(nearness("weather", "meteorological") > 0.4);
@@ -63,8 +63,8 @@ fn d5_words_of_like_meaning_are_near_and_others_are_not() {
 
 #[test]
 fn a_file_that_is_no_table_gives_none() {
-    assert!(Table::read(b"").is_none());
-    assert!(Table::read(&FILE[..FILE.len() - 1]).is_none());
-    assert!(Table::read(&FILE[1..]).is_none());
-    assert!(Table::read(&FILE[..1000]).is_none());
+    assert!(VectorTable::read(b"").is_none());
+    assert!(VectorTable::read(&FILE[..FILE.len() - 1]).is_none());
+    assert!(VectorTable::read(&FILE[1..]).is_none());
+    assert!(VectorTable::read(&FILE[..1000]).is_none());
 }

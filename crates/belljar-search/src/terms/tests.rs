@@ -1,10 +1,10 @@
 //! Terms of words.
 
-use super::{EMPTY, Terms};
+use super::{EMPTY, TermSplitter};
 use crate::words::{Humps, Splitter};
 
 fn terms(text: &str) -> Vec<String> {
-    let (mut terms, mut found) = (Terms::default(), Vec::new());
+    let (mut terms, mut found) = (TermSplitter::default(), Vec::new());
     Splitter::default().split(text, 10_000, Humps::Split, |word| {
         terms.of(word, |term| found.push(term.to_owned()));
     });

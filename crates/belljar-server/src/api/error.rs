@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
-    backend::{DecideError, SearchError},
+    backend::{DecisionError, SearchError},
     live::LOST,
     records::RecordsError,
     sessions::SessionError,
@@ -184,15 +184,15 @@ impl From<WorkflowApiError> for ApiError {
     }
 }
 
-impl From<DecideError> for ApiError {
-    fn from(error: DecideError) -> Self {
+impl From<DecisionError> for ApiError {
+    fn from(error: DecisionError) -> Self {
         let (status, code) = match &error {
-            DecideError::Unknown(_) => (StatusCode::NOT_FOUND, "approval.unknown"),
-            DecideError::NoAnswer(_) => (StatusCode::CONFLICT, "approval.answer"),
-            DecideError::Settled(_) | DecideError::RunEnded(_) => {
+            DecisionError::Unknown(_) => (StatusCode::NOT_FOUND, "approval.unknown"),
+            DecisionError::NoAnswer(_) => (StatusCode::CONFLICT, "approval.answer"),
+            DecisionError::Settled(_) | DecisionError::RunEnded(_) => {
                 (StatusCode::CONFLICT, "approval.settled")
             }
-            DecideError::Failed(_) => (StatusCode::INTERNAL_SERVER_ERROR, "server.failed"),
+            DecisionError::Failed(_) => (StatusCode::INTERNAL_SERVER_ERROR, "server.failed"),
         };
         Self::new(status, code, error.to_string())
     }

@@ -1,17 +1,15 @@
 //! Bodies, queries and path parameters, decoded strictly: an unknown field is refused by name.
 
-use std::{fmt, marker::PhantomData, time::Duration};
+use std::time::Duration;
 
 use axum::{
     body::{Bytes, to_bytes},
     extract::{FromRequest, FromRequestParts, Path, Query, Request},
     http::{HeaderMap, StatusCode, header, request::Parts},
 };
+use belljar_contract::StrictObject;
 use belljar_wire::json::{JsonFlaw, check_keys};
-use serde::{
-    Deserialize, Deserializer,
-    de::{DeserializeOwned, MapAccess, Visitor, value::MapAccessDeserializer},
-};
+use serde::de::DeserializeOwned;
 
 use super::error::ApiError;
 
@@ -130,37 +128,4 @@ fn decode<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
         ApiError::new(StatusCode::BAD_REQUEST, "request.malformed", error.to_string())
     })?;
     Ok(decoded)
-}
-
-/// A struct that must be written as an object: serde alone would accept a list of its fields'
-/// values.
-struct StrictObject<T>(T);
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for StrictObject<T> {
-    fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
-        struct OnlyMap<T>(PhantomData<T>);
-
-        impl<'de, T: Deserialize<'de>> Visitor<'de> for OnlyMap<T> {
-            type Value = T;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
-                T::deserialize(MapAccessDeserializer::new(map))
-            }
-        }
-
-        json.deserialize_map(OnlyMap(PhantomData)).map(Self)
-    }
-}
-
-/// The same for a field that may be absent or null.
-pub(super) fn object<'de, D, T>(json: D) -> Result<Option<T>, D::Error>
-where
-    D: Deserializer<'de>,
-    T: Deserialize<'de>,
-{
-    Ok(Option::<StrictObject<T>>::deserialize(json)?.map(|StrictObject(value)| value))
 }

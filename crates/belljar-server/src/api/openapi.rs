@@ -2,19 +2,18 @@
 
 use std::sync::LazyLock;
 
+use belljar_contract::{ExecuteRequest, MAX_JSON_INTEGER};
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
 use super::{
-    body::{
-        DecisionRequest, ForkRequest, RollbackRequest, RunRequest, SearchRequest, SessionAsked,
-    },
+    body::{DecisionRequest, ForkRequest, RollbackRequest, SearchRequest},
     error::ErrorBody,
     events::EventsQuery,
     runs::{RunListQuery, RunQuery},
     shapes::{
         ApprovalList, CheckpointList, EventList, ForkedSessions, Health, RecordedDecision,
-        RolledBack, RunList, RunResult, SessionList,
+        RolledBack, RunAnswer, RunList, SessionList,
     },
     workflows::body::{
         self as workflow, CommandRequest, WorkflowBody, WorkflowEventList, WorkflowEventsQuery,
@@ -23,8 +22,7 @@ use super::{
 };
 use crate::{
     backend::ToolsFound,
-    request::MAX_INTEGER,
-    sessions::{CheckpointTaken, FileInfo, FileList, SessionInfo},
+    sessions::{CheckpointTaken, FileInfo, FileList, SessionInfo, SessionRequest},
     workflows::WorkflowCommandAnswer,
 };
 
@@ -113,8 +111,8 @@ impl DocumentWriter {
     }
 
     fn runs(&mut self) {
-        let run = self.named::<RunRequest>();
-        let result = self.named::<RunResult>();
+        let run = self.named::<ExecuteRequest>();
+        let result = self.named::<RunAnswer>();
         let started = |name: &str, summary: &str| {
             Operation::new(name, summary)
                 .takes(&run, true)
@@ -146,7 +144,7 @@ impl DocumentWriter {
     }
 
     fn sessions(&mut self) {
-        let (asked, session) = (self.named::<SessionAsked>(), self.named::<SessionInfo>());
+        let (asked, session) = (self.named::<SessionRequest>(), self.named::<SessionInfo>());
         let create = Operation::new("createSession", "Create a session").takes(&asked, true);
         let create = create.gives("201", &session).leads_to("201", "session_id", OF_SESSIONS);
         self.add("post", "/v1/sessions", create);
@@ -386,7 +384,7 @@ fn bound_integers(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {
             let most = match fields.get("format").and_then(Value::as_str) {
-                Some("uint64") => Some(MAX_INTEGER),
+                Some("uint64") => Some(MAX_JSON_INTEGER),
                 Some("uint32") => Some(u64::from(u32::MAX)),
                 _ => None,
             };

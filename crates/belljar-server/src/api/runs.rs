@@ -8,26 +8,25 @@ use axum::{
     http::{HeaderMap, StatusCode, header},
     response::{IntoResponse, Response},
 };
+use belljar_contract::{ExecuteRequest, RunStatus};
 use bytes::Bytes;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::{Instant, timeout_at};
 
 use super::{
     Api,
-    body::RunRequest,
     error::ApiError,
     input::{JsonBody, PathParams, QueryParams, bounded_count, bounded_wait},
     shapes::RunList,
     sse, stream,
 };
 use crate::{
-    backend::{ApprovalRequest, Backend, EndRun},
+    backend::{ApprovalRequest, Backend, EndRun, RunReport},
     feed::Feed,
     live::{LiveRun, LiveRunState, ProgressUpdates, RunOutcome, aborted_result},
     recent::ResultFilter,
-    request::ExecuteRequest,
 };
 
 /// Runs in a list by default, and at most.
@@ -55,22 +54,23 @@ pub(super) struct RunQuery {
 pub(super) async fn create<B: Backend>(
     State(api): State<Api<B>>,
     headers: HeaderMap,
-    JsonBody(body): JsonBody<RunRequest>,
+    JsonBody(body): JsonBody<ExecuteRequest>,
 ) -> Result<Response, ApiError> {
-    api.run(body.into_request(None), &headers).await
+    api.run(body, &headers).await
 }
 
 pub(super) async fn create_in_session<B: Backend>(
     State(api): State<Api<B>>,
     PathParams(id): PathParams<String>,
     headers: HeaderMap,
-    JsonBody(body): JsonBody<RunRequest>,
+    JsonBody(mut body): JsonBody<ExecuteRequest>,
 ) -> Result<Response, ApiError> {
-    if body.session_id().is_some_and(|named| named != id) {
+    if body.session_id.as_ref().is_some_and(|named| *named != id) {
         let message = "session_id: differs from the session in the path";
         return Err(ApiError::new(StatusCode::CONFLICT, "request.session", message));
     }
-    api.run(body.into_request(Some(id)), &headers).await
+    body.session_id = Some(id);
+    api.run(body, &headers).await
 }
 
 pub(super) async fn list<B: Backend>(
@@ -125,9 +125,11 @@ impl<B: Backend> Api<B> {
     /// Runs code; the answer is its result, or a stream of its events.
     async fn run(
         &self,
-        request: ExecuteRequest,
+        mut request: ExecuteRequest,
         headers: &HeaderMap,
     ) -> Result<Response, ApiError> {
+        // A program that asks gets the whole value unless it says otherwise.
+        request.max_output_tokens.get_or_insert(u32::MAX);
         let slot = self.run_limit.acquire()?;
         let is_durable = request.durable == Some(true);
         if sse::is_wanted(headers) {
@@ -150,7 +152,7 @@ impl<B: Backend> Api<B> {
             Some(id) if !waiting.is_empty() => {
                 // A person has to decide, and may take longer than any client waits.
                 attached.detach();
-                let body = Json(under_way(&id, &waiting));
+                let body = Json(under_way(&id, waiting));
                 Ok((StatusCode::ACCEPTED, body).into_response())
             }
             id => finished(id.as_deref(), attached.live.finished().await),
@@ -167,7 +169,7 @@ impl<B: Backend> Api<B> {
                 Ok(ended) => return finished(Some(id), ended),
                 Err(_) => {
                     let waiting = live.watch().borrow().waiting.clone();
-                    return Ok(Json(under_way(id, &waiting)).into_response());
+                    return Ok(Json(under_way(id, waiting)).into_response());
                 }
             }
         }
@@ -175,13 +177,10 @@ impl<B: Backend> Api<B> {
             return Ok(json_text(result));
         }
         // A run that stopped early may have been resumed since.
-        let Some(mut report) = self.backend().get_run(id, wait).await else {
+        let Some(report) = self.backend().get_run(id, wait).await else {
             let result = shared.recent.result(id, ResultFilter::Any);
             return result.map(json_text).ok_or_else(|| ApiError::unknown_run(id));
         };
-        if let (false, Some(fields)) = (report.waiting.is_empty(), report.value.as_object_mut()) {
-            fields.insert("approvals".to_owned(), json!(report.waiting));
-        }
         Ok(json_text(Bytes::from(report.to_json())))
     }
 }
@@ -224,23 +223,20 @@ pub(super) fn finished(id: Option<&str>, finished: RunOutcome) -> Result<Respons
         }
         RunOutcome::Refused(error) => Err(error.into()),
         RunOutcome::Aborted => {
-            let mut run = aborted_result();
-            run.insert("id".to_owned(), json!(id));
-            Ok(Json(run).into_response())
+            let report = RunReport::ended(aborted_result(id.unwrap_or_default()));
+            Ok(json_text(Bytes::from(report.to_json())))
         }
         RunOutcome::Lost => Err(ApiError::run_lost()),
     }
 }
 
-fn under_way(id: &str, waiting: &[ApprovalRequest]) -> Value {
+fn under_way(id: &str, waiting: Vec<ApprovalRequest>) -> RunReport {
     if waiting.is_empty() {
-        return json!({"id": id, "status": "running", "success": false});
+        return RunReport::unfinished(id, RunStatus::Running, None);
     }
     let next = "decide with POST /v1/approvals/{id}, then GET /v1/runs/{id}?wait_ms=…";
-    json!({
-        "id": id, "status": "approval_required", "success": false, "approvals": waiting,
-        "message": next,
-    })
+    let report = RunReport::unfinished(id, RunStatus::ApprovalRequired, Some(next.to_owned()));
+    RunReport { waiting, ..report }
 }
 
 fn json_text(text: Bytes) -> Response {

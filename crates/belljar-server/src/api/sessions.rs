@@ -6,14 +6,14 @@ use axum::{Json, extract::State, http::StatusCode};
 
 use super::{
     Api,
-    body::{ForkRequest, RollbackRequest, SessionAsked},
+    body::{ForkRequest, RollbackRequest},
     error::ApiError,
     input::{JsonBody, OptionalJsonBody, PathParams, bounded_count},
     shapes::{CheckpointList, ForkedSessions, RolledBack, SessionList},
 };
 use crate::{
     backend::Backend,
-    sessions::{CheckpointTaken, SessionInfo},
+    sessions::{CheckpointTaken, SessionInfo, SessionRequest},
 };
 
 /// The most sessions that one fork request may create.
@@ -21,9 +21,9 @@ const MOST_FORKED: u32 = 512;
 
 pub(super) async fn create<B: Backend>(
     State(api): State<Api<B>>,
-    JsonBody(body): JsonBody<SessionAsked>,
+    JsonBody(body): JsonBody<SessionRequest>,
 ) -> Result<(StatusCode, Json<SessionInfo>), ApiError> {
-    let session = api.backend().create_session(body.into_request()).await?;
+    let session = api.backend().create_session(body).await?;
     Ok((StatusCode::CREATED, Json(session)))
 }
 

@@ -1,11 +1,9 @@
 //! What answers hold. The canonical result comes from the backend as it is; its shape is written
 //! down here for `/openapi.json`, and tests hold the server to it.
 
-use std::collections::BTreeMap;
-
+use belljar_contract::RunResult;
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
 
 use super::body::ApprovalDecision;
 use crate::{
@@ -80,84 +78,13 @@ pub(super) struct EventList {
 
 /// How a run went. While it goes on: its id, its status, and what it waits for.
 #[derive(Debug, JsonSchema)]
+#[schemars(rename = "RunResult")]
 #[expect(dead_code, reason = "read by the generator of the schema")]
-pub(super) struct RunResult {
-    /// Its id.
-    id: String,
-    /// How it stands.
-    status: RunStatus,
-    /// Whether it ended with a value.
-    success: bool,
-    /// The value.
-    result: Option<Value>,
-    /// What was printed to standard output, up to the cap.
-    stdout: Option<String>,
-    /// What was printed to standard error, up to the cap.
-    stderr: Option<String>,
-    /// One entry per print, log or denied attempt, in order.
-    logs: Option<Vec<String>>,
-    /// 0 on success.
-    exit_code: Option<i32>,
-    /// What went wrong.
-    error: Option<RunError>,
-    /// Times and sizes, as the host measured them.
-    metrics: Option<BTreeMap<String, f64>>,
-    /// What held the code.
-    isolation: Option<BTreeMap<String, Value>>,
-    /// What was cut to its cap.
-    truncated: Option<BTreeMap<String, bool>>,
-    /// Files that came back.
-    artifacts: Option<Vec<BTreeMap<String, Value>>>,
-    /// Changes to the workspace.
-    changes: Option<Vec<BTreeMap<String, Value>>>,
-    /// Tools found and offered.
-    tools: Option<BTreeMap<String, Vec<String>>>,
-    /// Whether the answer came from a cache.
-    cached: Option<bool>,
-    /// The session it ran in.
-    session_id: Option<String>,
-    /// State handed on.
-    state: Option<BTreeMap<String, Value>>,
-    /// Whether a number in the value was not finite and became null.
-    lossy: Option<bool>,
+pub(super) struct RunAnswer {
+    #[serde(flatten)]
+    result: RunResult,
     /// What it waits for, while it does.
     approvals: Option<Vec<ApprovalRequest>>,
     /// What to do next, where that needs saying.
     message: Option<String>,
-}
-
-/// How a run stands.
-#[derive(Debug, JsonSchema)]
-#[schemars(rename_all = "snake_case")]
-#[expect(dead_code, reason = "read by the generator of the schema")]
-enum RunStatus {
-    Running,
-    Completed,
-    Failed,
-    Aborted,
-    /// Its host stopped or died; it goes on by itself.
-    Interrupted,
-    ApprovalRequired,
-    InDoubt,
-}
-
-/// What went wrong with a run.
-#[derive(Debug, JsonSchema)]
-#[schemars(rename_all = "camelCase")]
-#[expect(dead_code, reason = "read by the generator of the schema")]
-struct RunError {
-    /// What an agent branches on.
-    r#type: String,
-    /// The stable, finer name.
-    code: String,
-    /// What happened.
-    message: String,
-    /// Frames of the code as it was written.
-    stack: Option<String>,
-    line: Option<u32>,
-    column: Option<u32>,
-    /// The tool that failed.
-    tool_name: Option<String>,
-    /// What to do about it.
-    hint: Option<String>,
 }

@@ -12,11 +12,12 @@ use axum::{
         sse::{Event, KeepAlive, Sse},
     },
 };
+use belljar_contract::MAX_JSON_INTEGER;
 use futures_util::{Stream, StreamExt as _, stream::unfold};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::error::ApiError;
-use crate::{feed::HEARTBEAT, request::MAX_INTEGER};
+use crate::feed::HEARTBEAT;
 
 /// Whether the client asked for a stream (`Accept: text/event-stream`) instead of one answer.
 pub(super) fn is_wanted(headers: &HeaderMap) -> bool {
@@ -39,7 +40,7 @@ pub(super) fn last_seen(headers: &HeaderMap, after: Option<u64>) -> Result<u64, 
         }
         None => after.unwrap_or(0),
     };
-    if number > MAX_INTEGER {
+    if number > MAX_JSON_INTEGER {
         return Err(ApiError::invalid("after: too large for an event number"));
     }
     Ok(number)

@@ -2,6 +2,7 @@
 //! `approval`, and at the end `result`, or `error` if it has none.
 
 use axum::response::{Response, sse::Event};
+use belljar_contract::Stream as Printed;
 use futures_util::{
     Stream,
     stream::{iter, unfold},
@@ -14,7 +15,6 @@ use super::{
     sse,
 };
 use crate::{
-    backend::Stream as Printed,
     feed::{FeedReceiver, RunEvent},
     live::{RunOutcome, aborted_result},
 };
@@ -120,7 +120,7 @@ fn last(number: u64, outcome: &RunOutcome) -> Event {
     match outcome {
         RunOutcome::Run(_, json) => result(&String::from_utf8_lossy(json)),
         RunOutcome::Tool(value) => result(&value.to_string()),
-        RunOutcome::Aborted => result(&json!(aborted_result()).to_string()),
+        RunOutcome::Aborted => result(&json!(aborted_result("")).to_string()),
         RunOutcome::Refused(refused) => error(refused.clone().into()),
         RunOutcome::Lost => error(ApiError::run_lost()),
     }

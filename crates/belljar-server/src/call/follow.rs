@@ -2,6 +2,7 @@
 
 use std::{future::Future, pin::Pin, time::Duration};
 
+use belljar_contract::Verdict;
 use rmcp::{
     RoleServer,
     model::{ProgressNotificationParam, ProgressToken},
@@ -15,7 +16,7 @@ use tokio::{
 use super::McpCall;
 use crate::{
     approval::{self, Channel, QuestionForm},
-    backend::{ApprovalRequest, Backend, Verdict},
+    backend::{ApprovalRequest, Backend},
     feed::HEARTBEAT,
     gateway::Gateway,
     live::{LiveRun, LiveRunState, RunOutcome},

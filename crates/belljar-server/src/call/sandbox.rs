@@ -3,6 +3,7 @@
 //! One tool with seven actions instead of seven tools: its description is always in the model's
 //! context, so it has to be short (E4).
 
+use belljar_contract::{ExecuteRequest, Language};
 use rmcp::{
     ErrorData,
     model::{CallToolResponse, JsonObject},
@@ -14,7 +15,7 @@ use crate::{
     answer,
     backend::Backend,
     gateway::Gateway,
-    request::{ExecuteRequest, Fields, Language, RequestError},
+    request::{ArgumentFields, RequestError},
     sessions::{SessionError, SessionRequest},
 };
 
@@ -37,7 +38,7 @@ pub(super) enum SandboxRequest {
 impl SandboxRequest {
     /// Decodes the arguments of a tool call.
     pub(super) fn decode(arguments: JsonObject) -> Result<Self, RequestError> {
-        let mut fields = Fields::new("", FIELDS, arguments)?;
+        let mut fields = ArgumentFields::new("", FIELDS, arguments)?;
         let action = need(fields.text("action")?, "action")?;
         let session_id = fields.text("session_id")?;
         let asked = match action.as_str() {

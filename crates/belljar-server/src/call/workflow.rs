@@ -8,6 +8,7 @@ mod answers;
 
 use std::time::Duration;
 
+use belljar_contract::Verdict;
 use rmcp::{
     ErrorData,
     model::{CallToolResponse, ElicitResult, InputResponses, JsonObject},
@@ -19,10 +20,10 @@ use super::{DEFAULT_WAIT, McpCall, RetryState, cancelled, follow::ProgressSender
 use crate::{
     answer,
     approval::{self, Channel},
-    backend::{Backend, Verdict},
+    backend::Backend,
     feed::HEARTBEAT,
     gateway::Gateway,
-    request::{Fields, RequestError, nearest},
+    request::{ArgumentFields, RequestError, nearest},
     workflows::{
         CommandSender, WorkflowApiError, WorkflowCommandRequest, WorkflowQuestion, WorkflowReport,
         WorkflowRequest, WorkflowSource, is_fit_for_id,
@@ -50,7 +51,7 @@ pub(super) fn decode_run(
     arguments: JsonObject,
 ) -> Result<(WorkflowRequest, Option<Duration>), RequestError> {
     let mut fields =
-        Fields::new("", &["workflow", "inputs", "id", "wait_ms"], with_id(arguments)?)?;
+        ArgumentFields::new("", &["workflow", "inputs", "id", "wait_ms"], with_id(arguments)?)?;
     let missing = || RequestError::Missing { field: "workflow".to_owned() };
     let workflow = WorkflowSource::from_value(fields.take("workflow").ok_or_else(missing)?)
         .map_err(|other| kind("workflow", "a workflow, or the text of one", &other))?;
@@ -65,7 +66,7 @@ pub(super) fn decode_run(
 
 /// Decodes the arguments of `get_workflow`.
 pub(super) fn decode_get(arguments: JsonObject) -> Result<GetWorkflowRequest, RequestError> {
-    let mut fields = Fields::new("", &["id", "wait_ms", "after"], with_id(arguments)?)?;
+    let mut fields = ArgumentFields::new("", &["id", "wait_ms", "after"], with_id(arguments)?)?;
     let wait = fields.count("wait_ms")?.map_or(DEFAULT_WAIT, Duration::from_millis);
     Ok(GetWorkflowRequest { id: fields.text("id")?, wait, after: fields.count("after")? })
 }

@@ -6,7 +6,7 @@ use super::*;
 
 fn decode(arguments: Value) -> Result<ExecuteRequest, String> {
     let Value::Object(arguments) = arguments else { panic!("not an object") };
-    ExecuteRequest::decode(arguments).map_err(|error| error.to_string())
+    decode_execute(arguments).map_err(|error| error.to_string())
 }
 
 #[test]
@@ -15,19 +15,23 @@ fn every_field_in_both_spellings() {
         code: "1".into(),
         language: Some(Language::Python),
         intent: Some("sum".into()),
-        tools: Some(vec!["git__log".into()]),
         context: Some(json!({"a": 1})),
-        limits: Limits { timeout_ms: Some(500), memory_mb: Some(64), ..Limits::default() },
-        grants: Grants {
+        limits: LimitsRequest {
+            timeout_ms: Some(500),
+            memory_mb: Some(64),
+            ..LimitsRequest::default()
+        },
+        grants: GrantsRequest {
             read: Access::Only(vec!["/data".into()]),
             net: Access::None,
             write: Access::Only(vec!["/out".into()]),
-            ..Grants::default()
+            tools: Some(vec!["git__log".into()]),
+            ..GrantsRequest::default()
         },
-        workspace: None,
         session_id: Some("s1".into()),
         max_output_tokens: Some(500),
         durable: Some(true),
+        ..ExecuteRequest::default()
     };
     let camel = json!({
         "code": "1", "language": "python", "intent": "sum", "tools": ["git__log"],

@@ -62,6 +62,6 @@ fn the_schema_and_the_decoder_agree() {
     let mut arguments: JsonObject =
         properties.keys().map(|name| (name.clone(), Value::Null)).collect();
     arguments.insert("code".to_owned(), json!("1"));
-    assert!(crate::request::ExecuteRequest::decode(arguments).is_ok());
+    assert!(crate::request::decode_execute(arguments).is_ok());
     assert_eq!(properties.len(), 8);
 }

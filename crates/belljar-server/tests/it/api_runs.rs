@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use belljar_server::{EventInfo, Language};
+use belljar_contract::Language;
+use belljar_server::EventInfo;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -52,7 +53,7 @@ async fn e3_every_field_of_a_request_reaches_the_backend() {
     assert_eq!(request.limits.tool_calls, Some(2));
     assert_eq!(request.grants.env["A"], "b");
     assert_eq!(request.grants.commands, ["git"]);
-    assert_eq!(request.tools, Some(vec!["git__*".to_owned()]));
+    assert_eq!(request.grants.tools, Some(vec!["git__*".to_owned()]));
     assert!(request.workspace.is_some_and(|work| work.commit && work.path == "/w"));
     assert_eq!((request.durable, request.max_output_tokens), (Some(true), Some(9)));
 }

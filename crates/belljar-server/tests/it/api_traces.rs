@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use belljar_contract::{RunResult, RunStatus};
 use belljar_server::{Gateway, HttpLimits, ServerOptions, TaskMeasurement, TraceCollector, Traces};
 use serde_json::{Value, json};
 use tokio::{
@@ -115,7 +116,9 @@ async fn bug_5_tasks_and_runs_of_a_workflow_are_spans_of_one_trace() {
         failure,
         took: Duration::from_millis(3),
     };
-    meter.ran(&json!({"id": "run_1", "status": "completed"}), Duration::from_millis(2), "flow_1");
+    let run =
+        RunResult { id: "run_1".to_owned(), status: RunStatus::Completed, ..RunResult::default() };
+    meter.ran(&run, Duration::from_millis(2), "flow_1");
     meter.performed(task("a", None));
     meter.performed(task("b", Some("runtime.thrown")));
     traces.flush().await;

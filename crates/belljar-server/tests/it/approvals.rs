@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use belljar_server::{ApprovalKind, ApprovalRequest, RunReport, ServerOptions, Verdict};
+use belljar_contract::Verdict;
+use belljar_server::{ApprovalKind, ApprovalRequest, RunReport, ServerOptions};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use crate::{
-    fake::{FakeBackend, passed},
+    fake::{FakeBackend, passed, report},
     lines::{ERAS, Era, LineClient},
 };
 
@@ -191,8 +192,7 @@ fn restarted() -> FakeBackend {
         code_line: None,
         expires_ms: None,
     };
-    let report =
-        RunReport { waiting: vec![approval], ..RunReport::ended(json!({"id": "run_stored"})) };
+    let report = RunReport { waiting: vec![approval], ..report(&json!({"id": "run_stored"})) };
     fake.stored.lock().unwrap().insert("run_stored".into(), report);
     fake
 }

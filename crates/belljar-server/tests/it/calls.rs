@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use belljar_server::{Access, Gateway, Language, NameError, RunReport, ServerOptions};
+use belljar_contract::{Access, Language};
+use belljar_server::{Gateway, NameError, ServerOptions};
 use rmcp::ServerHandler as _;
 use serde_json::json;
 use tokio::time::timeout;
 
 use crate::{
-    fake::{FakeBackend, passed},
+    fake::{FakeBackend, passed, report},
     lines::{ERAS, Era, LineClient, eventually},
 };
 
@@ -186,7 +187,7 @@ async fn a_long_run_is_answered_with_its_id_and_looked_at_later() {
 #[tokio::test]
 async fn runs_of_others_and_runs_of_nobody() {
     let fake = FakeBackend::default();
-    let report = RunReport::ended(json!({"id": "run_x", "status": "completed", "result": 7}));
+    let report = report(&json!({"id": "run_x", "status": "completed", "result": 7}));
     fake.stored.lock().unwrap().insert("run_x".into(), report);
     let mut client =
         LineClient::with(fake, Era::Handshake, json!({}), ServerOptions::default()).await;

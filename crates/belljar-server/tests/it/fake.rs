@@ -12,10 +12,10 @@ use std::{
     time::Duration,
 };
 
+use belljar_contract::{ExecuteRequest, Stream, Verdict};
 use belljar_server::{
-    ApprovalKind, ApprovalRequest, Backend, BackgroundMeter, DecideError, EventInfo,
-    ExecuteRequest, MissingServer, PassThrough, RunReport, RunReporter, SearchError, Stream,
-    ToolMatch, ToolsFound, Verdict,
+    ApprovalKind, ApprovalRequest, Backend, BackgroundMeter, DecisionError, EventInfo,
+    MissingServer, PassThrough, RunReport, RunReporter, SearchError, ToolMatch, ToolsFound,
 };
 use serde_json::{Map, Value, json};
 use tokio::sync::{Notify, oneshot};
@@ -55,6 +55,11 @@ impl Drop for TellDrop {
             dropped.notify_one();
         }
     }
+}
+
+/// The report of a run with this result; fields that are left out have their defaults.
+pub(crate) fn report(result: &Value) -> RunReport {
+    RunReport::ended(serde_json::from_str(&result.to_string()).expect("a result"))
 }
 
 pub(crate) fn ended(id: &str, result: Value) -> Value {
@@ -174,18 +179,18 @@ impl Backend for FakeBackend {
         self.requests.lock().unwrap().push(request);
         let value = self.run(&run, &code, &observer).await;
         tell.0 = None;
-        RunReport::ended(value)
+        report(&value)
     }
 
-    async fn decide(&self, id: &str, verdict: Verdict, by: &str) -> Result<(), DecideError> {
-        let stored = self.stored.lock().unwrap().values_mut().find_map(|report| {
-            let waits = report.waiting.iter().any(|one| one.id == id);
-            waits.then(|| *report = RunReport::ended(ended("run_stored", json!("resumed"))))
+    async fn decide(&self, id: &str, verdict: Verdict, by: &str) -> Result<(), DecisionError> {
+        let stored = self.stored.lock().unwrap().values_mut().find_map(|stored| {
+            let waits = stored.waiting.iter().any(|one| one.id == id);
+            waits.then(|| *stored = report(&ended("run_stored", json!("resumed"))))
         });
         let sender = self.open.lock().unwrap().remove(id);
         if stored.is_none() {
-            let sender = sender.ok_or_else(|| DecideError::Unknown(id.to_owned()))?;
-            sender.send(verdict.clone()).map_err(|_| DecideError::Settled(id.to_owned()))?;
+            let sender = sender.ok_or_else(|| DecisionError::Unknown(id.to_owned()))?;
+            sender.send(verdict.clone()).map_err(|_| DecisionError::Settled(id.to_owned()))?;
         }
         self.decided.lock().unwrap().push((id.to_owned(), verdict, by.to_owned()));
         Ok(())

@@ -6,15 +6,16 @@ use std::{
     sync::{Mutex, atomic::Ordering},
 };
 
+use belljar_contract::{Access, ExecuteRequest, Language};
 use belljar_server::{
-    Access, ApprovalRequest, CheckpointInfo, CheckpointTaken, EventInfo, ExecuteRequest,
-    FileContent, FileInfo, FileKind, FileList, Language, Records, RecordsError, RunInfo, RunReport,
-    RunReporter, SessionError, SessionInfo, SessionRequest, Sessions,
+    ApprovalRequest, CheckpointInfo, CheckpointTaken, EventInfo, FileContent, FileInfo, FileKind,
+    FileList, Records, RecordsError, RunInfo, RunReport, RunReporter, SessionError, SessionInfo,
+    SessionRequest, Sessions,
 };
 use serde_json::json;
 use tokio::io::AsyncReadExt as _;
 
-use crate::fake::{FakeBackend, ended};
+use crate::fake::{FakeBackend, ended, report};
 
 const MOST_FILE_BYTES: u64 = 1 << 20;
 const MOST_SESSIONS: usize = 8;
@@ -145,7 +146,7 @@ impl Sessions for FakeBackend {
             None => self.run(&run, &request.code, &observer).await,
         };
         result["session_id"] = json!(id);
-        Ok(RunReport::ended(result))
+        Ok(report(&result))
     }
 
     async fn checkpoint(&self, id: &str) -> Result<CheckpointTaken, SessionError> {

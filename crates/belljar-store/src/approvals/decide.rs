@@ -1,15 +1,16 @@
-//! How an approval leaves `pending`: decided by somebody, or by time.
+//! How an approval leaves `pending`: a person decides, or its deadline passes.
 
+use belljar_contract::Verdict;
 use rusqlite::OptionalExtension as _;
 use tokio::time::sleep;
 
 use super::{
     Approval, ApprovalState, Connection, DecideError, Duration, FIRST_PAUSE, LONGEST_PAUSE,
-    MOST_RESULT, Store, StoreError, Verdict, find_stored, is_run_over, list,
+    MOST_RESULT, Store, StoreError, answers, find_stored, into_parts, is_run_over, list,
 };
 
 impl Store {
-    /// Decides an approval. Of several that try, in whatever processes, one does.
+    /// Decides an approval. Of several attempts, in any process, exactly one counts.
     pub async fn decide(
         &self,
         id: &str,
@@ -24,7 +25,7 @@ impl Store {
             return Err(DecideError::LargeResult(id));
         }
         let decided = self.write(move |connection| {
-            let Some(approval) = settle_time(connection, &id, now_ms)? else {
+            let Some(approval) = expire_if_due(connection, &id, now_ms)? else {
                 return Ok(Err(DecideError::Unknown(id)));
             };
             if approval.state != ApprovalState::Pending {
@@ -33,13 +34,13 @@ impl Store {
             if is_run_over(connection, &id)? {
                 return Ok(Err(DecideError::RunEnded(id)));
             }
-            if !verdict.answers(&approval.asked) {
+            if !answers(&verdict, &approval.asked) {
                 return Ok(Err(match approval.asked.is_in_doubt() {
                     true => DecideError::InDoubt(id),
                     false => DecideError::NotInDoubt(id),
                 }));
             }
-            let (state, result) = verdict.into_parts();
+            let (state, result) = into_parts(verdict);
             let decided = Approval {
                 state,
                 result,
@@ -50,13 +51,13 @@ impl Store {
             save(connection, &decided)?;
             Ok(Ok(decided))
         });
-        // The outer failure undoes the transaction; the inner one keeps what time has decided.
+        // The outer failure rolls the transaction back; the inner one keeps a recorded expiry.
         let decided = decided.await?;
         self.decided().notify_waiters();
         decided
     }
 
-    /// Writes down which approvals nobody answered in time, and gives them back.
+    /// Records that every approval past its deadline has expired, and returns those.
     pub async fn expire_due(&self, now_ms: i64) -> Result<Vec<Approval>, StoreError> {
         let expired = self.write(move |connection| {
             let due = list(connection, "state = 'pending' AND expires_ms <= ?1", now_ms)?;
@@ -67,9 +68,9 @@ impl Store {
         Ok(expired)
     }
 
-    /// Nobody waits for an answer any more. One whose run has a record is left alone: it may be resumed,
-    /// and asks again.
-    pub async fn close_unasked(&self, id: &str, now_ms: i64) -> Result<(), StoreError> {
+    /// Expires a pending approval whose call has stopped waiting. An approval whose run has a record
+    /// stays pending: the run may be resumed, and asks again.
+    pub async fn close_orphaned_approval(&self, id: &str, now_ms: i64) -> Result<(), StoreError> {
         let id = id.to_owned();
         self.write(move |connection| {
             let of_no_run = "id = ?1 AND state = 'pending'
@@ -82,10 +83,10 @@ impl Store {
         .await
     }
 
-    /// Waits until an approval is no longer pending, and says what became of it.
+    /// Waits until an approval is no longer pending, and returns it.
     ///
-    /// The decision may be made by another process, so this looks again and again; one made
-    /// through this store is seen at once. `now_ms` is asked before each look.
+    /// Another process may decide, so this polls; a decision through this store is seen at once.
+    /// `now_ms` is called before each poll.
     pub async fn wait_decision(
         &self,
         id: &str,
@@ -93,20 +94,21 @@ impl Store {
     ) -> Result<Approval, StoreError> {
         let mut pause = FIRST_PAUSE;
         loop {
-            // Listening begins before the look: a decision in between is not missed.
+            // Listening begins before the poll: a decision in between is not missed.
             let decided = self.decided().notified();
             tokio::pin!(decided);
             decided.as_mut().enable();
             let now = now_ms();
             let unknown = || StoreError::UnknownApproval(id.to_owned());
-            let Look { is_pending, expires_ms } = self.look(id).await?.ok_or_else(unknown)?;
+            let PendingState { is_pending, expires_ms } =
+                self.pending_state(id).await?.ok_or_else(unknown)?;
             if !is_pending {
                 return self.approval(id, now).await?.ok_or_else(unknown);
             }
             let left = expires_ms.saturating_sub(now);
             if left <= 0 {
                 let id = id.to_owned();
-                let settled = self.write(move |connection| settle_time(connection, &id, now));
+                let settled = self.write(move |connection| expire_if_due(connection, &id, now));
                 return settled.await?.ok_or_else(unknown);
             }
             let left = Duration::from_millis(u64::try_from(left).unwrap_or_default());
@@ -117,29 +119,29 @@ impl Store {
         }
     }
 
-    async fn look(&self, id: &str) -> Result<Option<Look>, StoreError> {
+    async fn pending_state(&self, id: &str) -> Result<Option<PendingState>, StoreError> {
         let id = id.to_owned();
         self.read(move |connection| {
             let mut statement = connection.prepare_cached(
                 "SELECT state = 'pending', expires_ms FROM approvals WHERE id = ?1",
             )?;
-            let look = statement.query_row([&id], |row| {
-                Ok(Look { is_pending: row.get(0)?, expires_ms: row.get(1)? })
+            let state = statement.query_row([&id], |row| {
+                Ok(PendingState { is_pending: row.get(0)?, expires_ms: row.get(1)? })
             });
-            Ok(look.optional()?)
+            Ok(state.optional()?)
         })
         .await
     }
 }
 
-/// What has to be known to go on waiting. The question itself may be megabytes, and many wait.
-struct Look {
+/// What a poll reads. The question itself may be megabytes, and many callers poll.
+struct PendingState {
     is_pending: bool,
     expires_ms: i64,
 }
 
-/// An approval, after it was written down if its time is over.
-fn settle_time(
+/// An approval, after its expiry was recorded if its deadline has passed.
+fn expire_if_due(
     connection: &Connection,
     id: &str,
     now_ms: i64,

@@ -1,17 +1,17 @@
-//! What becomes of a group when the database gives up in its middle.
+//! A group of writes in which one fails, or the whole transaction does.
 
 use rusqlite::Connection;
 use tokio::sync::oneshot::{self, Receiver};
 
-use super::{Awaited, Queued, commit};
+use super::{AwaitedWrite, QueuedWrite, commit};
 use crate::StoreError;
 
 type Answer = Receiver<Result<(), StoreError>>;
 
-fn operation(sql: &'static str) -> (Box<dyn Queued>, Answer) {
+fn operation(sql: &'static str) -> (Box<dyn QueuedWrite>, Answer) {
     let (reply, answer) = oneshot::channel();
     let work = move |connection: &Connection| Ok(connection.execute_batch(sql)?);
-    (Box::new(Awaited::new(work, reply)), answer)
+    (Box::new(AwaitedWrite::new(work, reply)), answer)
 }
 
 /// Does the statements as one group; the answers, and how many rows are there then.

@@ -5,9 +5,10 @@ use std::{
     time::Duration,
 };
 
+use belljar_contract::{RunStatus, Verdict};
 use belljar_store::{
     Approval, ApprovalState, Approvals, ClaimReason, DecideError, Lease, NewApproval, RecordKind,
-    Store, StoreError, Verdict,
+    Store, StoreError,
 };
 
 use crate::support::{begin, project, prune, sql};
@@ -37,11 +38,11 @@ fn pending(asked: NewApproval) -> Approval {
 async fn the_same_call_asks_once_per_kind() {
     let (_directory, store) = project();
     let large = NewApproval { arguments: "x".repeat(20_000), ..question("apr_1", 1) };
-    assert_eq!(store.ask(large.clone()).await.unwrap(), pending(large.clone()));
+    assert_eq!(store.request_approval(large.clone()).await.unwrap(), pending(large.clone()));
     let again = NewApproval { created_ms: 150, expires_ms: 900, ..question("apr_2", 1) };
-    assert_eq!(store.ask(again.clone()).await.unwrap(), pending(large.clone()));
+    assert_eq!(store.request_approval(again.clone()).await.unwrap(), pending(large.clone()));
     let doubt = NewApproval { kind: "in_doubt".to_owned(), ..again };
-    assert_eq!(store.ask(doubt.clone()).await.unwrap(), pending(doubt.clone()));
+    assert_eq!(store.request_approval(doubt.clone()).await.unwrap(), pending(doubt.clone()));
     let all = store.approvals(Approvals::Pending, 150).await.unwrap();
     assert_eq!(all, [pending(large), pending(doubt)]);
 }
@@ -49,7 +50,7 @@ async fn the_same_call_asks_once_per_kind() {
 #[tokio::test]
 async fn a_decision_is_kept_with_who_and_when() {
     let (_directory, store) = project();
-    store.ask(question("apr_1", 1)).await.unwrap();
+    store.request_approval(question("apr_1", 1)).await.unwrap();
     let denied = store.decide("apr_1", Verdict::Deny, "ann", 150).await.unwrap();
     let expected = Approval {
         state: ApprovalState::Denied,
@@ -60,7 +61,7 @@ async fn a_decision_is_kept_with_who_and_when() {
     assert_eq!(denied, expected);
     // A replay that asks again finds the decision, also when its time is over.
     let replay = NewApproval { created_ms: 5000, ..question("apr_9", 1) };
-    assert_eq!(store.ask(replay).await.unwrap(), expected);
+    assert_eq!(store.request_approval(replay).await.unwrap(), expected);
     assert_eq!(store.approvals(Approvals::Pending, 150).await.unwrap(), []);
     assert_eq!(store.approvals(Approvals::All, 150).await.unwrap(), [expected]);
     let again = store.decide("apr_1", Verdict::Approve, "bob", 160).await.unwrap_err();
@@ -73,11 +74,11 @@ async fn a_decision_is_kept_with_who_and_when() {
 #[tokio::test]
 async fn reliability_3_a_call_in_doubt_has_answers_of_its_own() {
     let (_directory, store) = project();
-    store.ask(question("apr_1", 1)).await.unwrap();
+    store.request_approval(question("apr_1", 1)).await.unwrap();
     let doubt = NewApproval { kind: "in_doubt".to_owned(), ..question("apr_2", 1) };
-    store.ask(doubt).await.unwrap();
+    store.request_approval(doubt).await.unwrap();
     let again = NewApproval { kind: "in_doubt_2".to_owned(), ..question("apr_3", 1) };
-    store.ask(again).await.unwrap();
+    store.request_approval(again).await.unwrap();
     let approve = store.decide("apr_2", Verdict::Approve, "ann", 150).await;
     assert!(matches!(approve, Err(DecideError::InDoubt(id)) if id == "apr_2"));
     for verdict in [Verdict::Retry, Verdict::Use("1".to_owned())] {
@@ -108,7 +109,7 @@ async fn of_two_processes_exactly_one_decides() {
     let second = Store::open(directory.path()).unwrap();
     for call in 0..20 {
         let id = format!("apr_{call}");
-        first.ask(question(&id, call)).await.unwrap();
+        first.request_approval(question(&id, call)).await.unwrap();
         let tries = [(&first, Verdict::Approve), (&second, Verdict::Deny)].into_iter().cycle();
         let tries: tokio::task::JoinSet<_> = (0..4)
             .zip(tries)
@@ -135,8 +136,8 @@ async fn of_two_processes_exactly_one_decides() {
 #[tokio::test]
 async fn past_its_time_nobody_decides() {
     let (_directory, store) = project();
-    store.ask(question("apr_1", 1)).await.unwrap();
-    store.ask(question("apr_2", 2)).await.unwrap();
+    store.request_approval(question("apr_1", 1)).await.unwrap();
+    store.request_approval(question("apr_2", 2)).await.unwrap();
     // Control: a moment before, it is still there to be decided.
     assert_eq!(store.approvals(Approvals::Pending, 199).await.unwrap().len(), 2);
     assert_eq!(store.approvals(Approvals::Pending, 200).await.unwrap(), []);
@@ -157,7 +158,7 @@ async fn past_its_time_nobody_decides() {
 async fn who_waits_learns_what_another_process_decided() {
     let (directory, waiting) = project();
     let other = Store::open(directory.path()).unwrap();
-    waiting.ask(question("apr_1", 1)).await.unwrap();
+    waiting.request_approval(question("apr_1", 1)).await.unwrap();
     let wait = tokio::spawn({
         let waiting = waiting.clone();
         async move { waiting.wait_decision("apr_1", || 150).await }
@@ -173,7 +174,7 @@ async fn who_waits_learns_what_another_process_decided() {
 async fn who_waits_too_long_settles_it_for_all() {
     let (directory, waiting) = project();
     let other = Store::open(directory.path()).unwrap();
-    waiting.ask(question("apr_1", 1)).await.unwrap();
+    waiting.request_approval(question("apr_1", 1)).await.unwrap();
     let clock = AtomicI64::new(100);
     let expired = waiting.wait_decision("apr_1", || clock.fetch_add(60, Ordering::Relaxed)).await;
     assert_eq!(expired.unwrap().state, ApprovalState::Expired);
@@ -186,7 +187,7 @@ async fn who_waits_too_long_settles_it_for_all() {
 async fn who_waits_does_not_read_the_question_again() {
     let (directory, store) = project();
     let large = NewApproval { arguments: "x".repeat(100_000), ..question("apr_1", 1) };
-    store.ask(large).await.unwrap();
+    store.request_approval(large).await.unwrap();
     sql(directory.path()).execute("UPDATE blobs SET bytes = x'00'", []).unwrap();
     // Control: whoever reads it finds that it is damaged.
     assert!(matches!(store.approval("apr_1", 150).await, Err(StoreError::Damaged { .. })));
@@ -198,7 +199,7 @@ async fn who_waits_does_not_read_the_question_again() {
 async fn a_beginning_is_enough_if_it_is_the_only_one() {
     let (_directory, store) = project();
     for (call, id) in (0..).zip(["apr_12345678", "apr_12349999", "apr_abcd%_12"]) {
-        store.ask(question(id, call)).await.unwrap();
+        store.request_approval(question(id, call)).await.unwrap();
     }
     let find = async |prefix: &str| store.find_approval(prefix, 150).await;
     let found = async |prefix: &str| find(prefix).await.unwrap().map(|one| one.asked.id);
@@ -222,12 +223,12 @@ async fn a_beginning_is_enough_if_it_is_the_only_one() {
 async fn reliability_3_what_a_run_asked_is_closed_when_it_is_over() {
     let (_directory, store) = project();
     let mut lease = begin(&store, "run_a").await;
-    store.ask(question("apr_1", 1)).await.unwrap();
+    store.request_approval(question("apr_1", 1)).await.unwrap();
     for status in ["interrupted", "approval_required", "in_doubt"] {
-        store.set_run_status(&lease, status, 110).await.unwrap();
+        store.set_run_status(&lease, RunStatus::from_name(status).unwrap(), 110).await.unwrap();
         assert_eq!(store.approvals(Approvals::Pending, 120).await.unwrap().len(), 1, "{status}");
     }
-    store.set_run_status(&lease, "aborted", 120).await.unwrap();
+    store.set_run_status(&lease, RunStatus::Aborted, 120).await.unwrap();
     assert_eq!(store.approvals(Approvals::Pending, 130).await.unwrap(), []);
     let seen = store.approval("apr_1", 130).await.unwrap().unwrap();
     assert_eq!(seen.state, ApprovalState::Expired);
@@ -237,8 +238,11 @@ async fn reliability_3_what_a_run_asked_is_closed_when_it_is_over() {
     // Taken up again it waits again.
     let seen = Lease { run_id: "run_a".to_owned(), fence: lease.fence };
     lease = store.claim_run(seen, "me", ClaimReason::Asked, 140).await.unwrap();
-    assert_eq!(store.ask(question("apr_1", 1)).await.unwrap().state, ApprovalState::Pending);
-    store.finish_run(&lease, "failed", "{}".to_owned(), 150).await.unwrap();
+    assert_eq!(
+        store.request_approval(question("apr_1", 1)).await.unwrap().state,
+        ApprovalState::Pending
+    );
+    store.finish_run(&lease, RunStatus::Failed, "{}".to_owned(), 150).await.unwrap();
     assert_eq!(store.approvals(Approvals::Pending, 155).await.unwrap(), []);
     let refused = store.decide("apr_1", Verdict::Deny, "ann", 155).await.unwrap_err();
     assert_eq!(refused.to_string(), why);
@@ -254,12 +258,12 @@ async fn reliability_3_what_a_run_asked_is_closed_when_it_is_over() {
 #[tokio::test]
 async fn reliability_3_a_question_nobody_waits_for_is_closed() {
     let (_directory, store) = project();
-    store.ask(question("apr_1", 1)).await.unwrap();
+    store.request_approval(question("apr_1", 1)).await.unwrap();
     begin(&store, "run_b").await;
     let kept = NewApproval { run_id: "run_b".to_owned(), ..question("apr_2", 1) };
-    store.ask(kept.clone()).await.unwrap();
+    store.request_approval(kept.clone()).await.unwrap();
     for id in ["apr_1", "apr_2"] {
-        store.close_unasked(id, 150).await.unwrap();
+        store.close_orphaned_approval(id, 150).await.unwrap();
     }
     assert_eq!(store.approvals(Approvals::Pending, 160).await.unwrap(), [pending(kept)]);
     let refused = store.decide("apr_1", Verdict::Approve, "ann", 160).await;

@@ -1,6 +1,6 @@
 //! Audit rows are written before the call or behind it, and none is lost.
 
-use belljar_store::{AuditFilter, AuditRow, Lease, Options, SENT, Store, StoreError};
+use belljar_store::{AuditFilter, AuditRow, Lease, SENT, Store, StoreError, StoreOptions};
 
 use crate::support::{begin, project, row, sql};
 
@@ -74,7 +74,7 @@ async fn reliability_7_a_durable_call_pays_once() {
 #[tokio::test]
 async fn a_full_queue_makes_callers_wait_and_drops_nothing() {
     let directory = tempfile::tempdir().unwrap();
-    let options = Options { behind_queue: 2, ..Options::default() };
+    let options = StoreOptions { behind_queue: 2, ..StoreOptions::default() };
     let store = Store::open_with(directory.path(), options).unwrap();
     for call in 0..30 {
         store.audit(audited("a", "t", call)).await.unwrap();

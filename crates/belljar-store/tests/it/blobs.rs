@@ -1,6 +1,6 @@
 //! Blobs are what was put, or an error.
 
-use belljar_store::{BlobInfo, Removed, StoreError};
+use belljar_store::{BlobInfo, PruneReport, StoreError};
 
 use crate::support::{begin, drop_orphans, project, row, sql};
 
@@ -54,12 +54,12 @@ async fn what_was_not_used_for_long_goes_and_what_is_referred_to_stays() {
     }
     // Used again, so that it is the newest now.
     store.put_blob(vec![2; 20_000], "text/plain", 10).await.unwrap();
-    assert_eq!(drop_orphans(&store, 5).await, Removed { records: 2, bytes: 40_000 });
+    assert_eq!(drop_orphans(&store, 5).await, PruneReport { records: 2, bytes: 40_000 });
     let mut left = Vec::new();
     for id in &ids {
         left.push(store.blob(id).await.unwrap().is_some());
     }
     assert_eq!(left, [true, false, false, true]);
-    assert_eq!(drop_orphans(&store, 11).await, Removed { records: 2, bytes: 40_000 });
+    assert_eq!(drop_orphans(&store, 11).await, PruneReport { records: 2, bytes: 40_000 });
     assert_eq!(store.journal("run_a").await.unwrap(), [(1, row(1, Some(vec![1; 20_000])))]);
 }

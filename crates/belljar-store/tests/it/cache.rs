@@ -1,6 +1,6 @@
 //! The cache keeps what is young and fits (H2), and shapes are what was learned last.
 
-use belljar_store::{Options, Store};
+use belljar_store::{Store, StoreOptions};
 
 use crate::support::project;
 
@@ -18,7 +18,7 @@ async fn values_expire() {
 #[tokio::test]
 async fn the_oldest_make_room() {
     let directory = tempfile::tempdir().unwrap();
-    let options = Options { cache_bytes: 100, ..Options::default() };
+    let options = StoreOptions { cache_bytes: 100, ..StoreOptions::default() };
     let store = Store::open_with(directory.path(), options).unwrap();
     for key in ["a", "b", "c"] {
         store.cache_put(key, vec![0; 30], 99, 10).await.unwrap();

@@ -1,6 +1,6 @@
 //! Events of all runs have one order (F4).
 
-use belljar_store::{Event, Store};
+use belljar_store::{Store, StoredEvent};
 
 use crate::support::project;
 
@@ -27,7 +27,7 @@ async fn events_are_read_from_where_one_left_off() {
     assert_eq!(read(third, 9, None).await, []);
     let event = store.events(second, 9, None).await.unwrap();
     let (run_id, name, data_json) = ("a".to_owned(), "ended".to_owned(), "{}".to_owned());
-    assert_eq!(event, [Event { seq: third, run_id, name, at_ms: 7, data_json }]);
+    assert_eq!(event, [StoredEvent { seq: third, run_id, name, at_ms: 7, data_json }]);
 }
 
 #[tokio::test]

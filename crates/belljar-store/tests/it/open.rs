@@ -71,7 +71,7 @@ async fn a_file_of_the_version_before_gets_what_it_lacks() {
     let store = Store::open(directory.path()).unwrap();
     assert!(store.run("kept").await.unwrap().is_some());
     assert_eq!(store.sessions(1, false).await.unwrap(), []);
-    assert_eq!(store.flows(Default::default(), None, 1).await.unwrap(), []);
+    assert_eq!(store.workflows(Default::default(), None, 1).await.unwrap(), []);
 }
 
 /// A project may come from a stranger, with a store that decides by itself (E4).

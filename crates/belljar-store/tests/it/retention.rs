@@ -2,9 +2,10 @@
 
 use std::{fs, path::Path, sync::Arc};
 
+use belljar_contract::{RunStatus, Verdict};
 use belljar_store::{
     AuditFilter, AuditRow, ClaimReason, Lease, NewApproval, NewSession, Prune, RecordKind,
-    SessionEnd, Store, StoreError, Verdict,
+    SessionEnd, Store, StoreError,
 };
 
 use crate::support::{begin, drop_orphans, new_run, project, prune, row};
@@ -25,7 +26,7 @@ async fn ended(store: &Store, id: &str, at_ms: i64) -> Lease {
     let body = Some(secret(&format!("journal {id}")).into_bytes());
     store.append(&lease, vec![row(1, body)], at_ms).await.unwrap();
     let result = format!("{{\"result\": \"{}\"}}", secret(&format!("result {id}")));
-    store.finish_run(&lease, "completed", result, at_ms).await.unwrap();
+    store.finish_run(&lease, RunStatus::Completed, result, at_ms).await.unwrap();
     lease
 }
 
@@ -51,7 +52,7 @@ async fn reliability_5_what_is_deleted_is_not_in_the_file_any_more() {
     let (directory, store) = project();
     let lease = ended(&store, "gone", 10).await;
     ended(&store, "kept", 10).await;
-    store.ask(approval("apr_gone", "gone", 20)).await.unwrap();
+    store.request_approval(approval("apr_gone", "gone", 20)).await.unwrap();
     let handle = secret("handle").into_bytes();
     let handle = store.put_run_blob("gone", handle, "text/plain", 10).await.unwrap();
     store.append_event("gone", "told", secret("event"), 10).await.unwrap();
@@ -103,9 +104,9 @@ async fn reliability_6_old_runs_go_and_those_that_can_be_resumed_stay() {
     ended(&store, "young", 50).await;
     begin(&store, "interrupted").await;
     let doubt = begin(&store, "in_doubt").await;
-    store.set_run_status(&doubt, "in_doubt", 2).await.unwrap();
+    store.set_run_status(&doubt, RunStatus::InDoubt, 2).await.unwrap();
     let left = begin(&store, "given_up").await;
-    store.set_run_status(&left, "aborted", 30).await.unwrap();
+    store.set_run_status(&left, RunStatus::Aborted, 30).await.unwrap();
     // First what they did, then they themselves.
     assert_eq!(prune(&store, RecordKind::Journals, 40).await.records, 1);
     assert_eq!(store.journal("old").await.unwrap(), []);
@@ -139,12 +140,12 @@ async fn questions_stay_while_they_wait_or_their_run_does() {
     for (id, run, expires) in
         [("apr_waits", "plain", 1_000), ("apr_old", "plain", 20), ("apr_of_live", "live", 20)]
     {
-        store.ask(approval(id, run, expires)).await.unwrap();
+        store.request_approval(approval(id, run, expires)).await.unwrap();
     }
     store.decide("apr_of_live", Verdict::Approve, "me", 5).await.unwrap();
     assert_eq!(prune(&store, RecordKind::Approvals, 500).await.records, 1);
     assert!(store.approval("apr_old", 500).await.unwrap().is_none());
-    store.finish_run(&lease, "completed", "{}".to_owned(), 30).await.unwrap();
+    store.finish_run(&lease, RunStatus::Completed, "{}".to_owned(), 30).await.unwrap();
     assert_eq!(prune(&store, RecordKind::Approvals, 500).await.records, 1);
     assert!(store.approval("apr_waits", 500).await.unwrap().is_some());
 }

@@ -1,8 +1,7 @@
 //! Runs, their leases, and what happens to a writer that was overtaken.
 
-use belljar_store::{
-    ClaimReason, Lease, NewApproval, RunRecord, RunSummary, Store, StoreError, Verdict,
-};
+use belljar_contract::{RunStatus, Verdict};
+use belljar_store::{ClaimReason, Lease, NewApproval, RunRecord, RunSummary, Store, StoreError};
 
 use crate::support::{begin, new_run, project, row};
 
@@ -14,23 +13,23 @@ async fn a_run_comes_back_as_it_was_given() {
     run.request_json = "\"ü\0\"".repeat(5_000);
     let lease = store.begin_run(run.clone()).await.unwrap();
     assert_eq!(lease, Lease { run_id: "run_a".to_owned(), fence: 1 });
-    store.set_run_status(&lease, "paused", 11).await.unwrap();
+    store.set_run_status(&lease, RunStatus::Interrupted, 11).await.unwrap();
     let result = "r".repeat(40_000);
-    store.finish_run(&lease, "completed", result.clone(), 12).await.unwrap();
+    store.finish_run(&lease, RunStatus::Completed, result.clone(), 12).await.unwrap();
     let summary = RunSummary {
         id: run.id,
         caller: run.caller,
         language: run.language,
         durable: run.durable,
         seed: run.seed,
-        status: "completed".to_owned(),
+        status: RunStatus::Completed,
         owner: run.owner,
         fence: 1,
         claimed_ms: 10,
         started_ms: 10,
         updated_ms: 12,
         finished_ms: Some(12),
-        vain: 0,
+        fruitless_attempts: 0,
     };
     let (code, request_json) = (run.code, run.request_json);
     let record = RunRecord { summary, code, request_json, result_json: Some(result) };
@@ -74,12 +73,13 @@ async fn reliability_4_unfinished_runs_are_found() {
     }
     let found = async |now_ms| -> Vec<(String, String, bool)> {
         let runs = store.unfinished_runs(10, now_ms).await.unwrap().into_iter();
-        runs.map(|run| (run.summary.id, run.summary.status, run.waits)).collect()
+        runs.map(|run| (run.summary.id, run.summary.status.to_string(), run.has_pending_approval))
+            .collect()
     };
     let of = |id: &str, status: &str, waits| (id.to_owned(), status.to_owned(), waits);
-    store.finish_run(&leases[0], "completed", "1".to_owned(), 5).await.unwrap();
-    store.set_run_status(&leases[2], "aborted", 5).await.unwrap();
-    store.set_run_status(&leases[3], "in_doubt", 5).await.unwrap();
+    store.finish_run(&leases[0], RunStatus::Completed, "1".to_owned(), 5).await.unwrap();
+    store.set_run_status(&leases[2], RunStatus::Aborted, 5).await.unwrap();
+    store.set_run_status(&leases[3], RunStatus::InDoubt, 5).await.unwrap();
     assert_eq!(found(6).await, [of("a", "running", false), of("d", "in_doubt", false)]);
     let question = NewApproval {
         id: "apr_1".to_owned(),
@@ -94,7 +94,7 @@ async fn reliability_4_unfinished_runs_are_found() {
         created_ms: 6,
         expires_ms: 20,
     };
-    store.ask(question).await.unwrap();
+    store.request_approval(question).await.unwrap();
     assert_eq!(found(6).await, [of("a", "running", false), of("d", "in_doubt", true)]);
     // What nobody answered in time is not waited for any more, nor what was answered.
     assert_eq!(found(20).await[1], of("d", "in_doubt", false));
@@ -107,31 +107,32 @@ async fn reliability_4_unfinished_runs_are_found() {
 async fn reliability_4_claims_in_vain_are_counted() {
     let (_directory, store) = project();
     let mut lease = begin(&store, "run_a").await;
-    let vain = async |store: &Store| store.run("run_a").await.unwrap().unwrap().summary.vain;
+    let fruitless_attempts =
+        async |store: &Store| store.run("run_a").await.unwrap().unwrap().summary.fruitless_attempts;
     for times in 1..3 {
         let claimed = store.claim_run(lease, "next", ClaimReason::Found, 10 * times).await;
         lease = claimed.unwrap();
-        assert_eq!(i64::from(vain(&store).await), times);
+        assert_eq!(i64::from(fruitless_attempts(&store).await), times);
     }
     // It got further: the next claim is not in vain. Nor is one that somebody asked for.
     store.append(&lease, vec![row(1, None)], 25).await.unwrap();
     lease = store.claim_run(lease, "next", ClaimReason::Found, 30).await.unwrap();
-    assert_eq!(vain(&store).await, 0);
+    assert_eq!(fruitless_attempts(&store).await, 0);
     lease = store.claim_run(lease, "next", ClaimReason::Found, 40).await.unwrap();
-    assert_eq!(vain(&store).await, 1);
+    assert_eq!(fruitless_attempts(&store).await, 1);
     lease = store.claim_run(lease, "ann", ClaimReason::Asked, 50).await.unwrap();
-    assert_eq!(vain(&store).await, 0);
+    assert_eq!(fruitless_attempts(&store).await, 0);
     // A host that could say how it stands did not die of it.
     lease = store.claim_run(lease, "next", ClaimReason::Found, 60).await.unwrap();
-    store.set_run_status(&lease, "interrupted", 61).await.unwrap();
-    assert_eq!(vain(&store).await, 0);
+    store.set_run_status(&lease, RunStatus::Interrupted, 61).await.unwrap();
+    assert_eq!(fruitless_attempts(&store).await, 0);
 }
 
 async fn stale_writes(store: &Store, stale: &Lease) -> [Result<(), StoreError>; 3] {
     [
         store.append(stale, vec![row(1, None)], 3).await.map(|_| ()),
-        store.set_run_status(stale, "stale", 3).await,
-        store.finish_run(stale, "stale", "\"stale\"".to_owned(), 3).await,
+        store.set_run_status(stale, RunStatus::Failed, 3).await,
+        store.finish_run(stale, RunStatus::Failed, "\"stale\"".to_owned(), 3).await,
     ]
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use belljar_store::{FILE_NAME, JournalRow, Lease, NewRun, Prune, RecordKind, Removed, Store};
+use belljar_store::{FILE_NAME, JournalRow, Lease, NewRun, Prune, PruneReport, RecordKind, Store};
 
 /// A directory for one test and the store in it.
 pub(crate) fn project() -> (tempfile::TempDir, Store) {
@@ -39,11 +39,11 @@ pub(crate) fn row(call: u32, body: Option<Vec<u8>>) -> JournalRow {
 }
 
 /// Removes what may go of a kind, all of it.
-pub(crate) async fn prune(store: &Store, kind: RecordKind, before_ms: i64) -> Removed {
+pub(crate) async fn prune(store: &Store, kind: RecordKind, before_ms: i64) -> PruneReport {
     let needed_runs = std::sync::Arc::default();
     let prune = Prune { kind, before_ms, limit: 100, needed_runs };
     let counted = store.count_prunable(prune.clone()).await.unwrap();
-    let mut removed = Removed::default();
+    let mut removed = PruneReport::default();
     loop {
         let batch = store.prune(prune.clone()).await.unwrap();
         if batch.records == 0 {
@@ -57,6 +57,6 @@ pub(crate) async fn prune(store: &Store, kind: RecordKind, before_ms: i64) -> Re
 }
 
 /// Drops values that nothing refers to and that were not put since.
-pub(crate) async fn drop_orphans(store: &Store, before_ms: i64) -> Removed {
+pub(crate) async fn drop_orphans(store: &Store, before_ms: i64) -> PruneReport {
     prune(store, RecordKind::Blobs, before_ms).await
 }

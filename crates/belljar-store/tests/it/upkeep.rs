@@ -6,7 +6,7 @@ use std::{
     path::Path,
 };
 
-use belljar_store::{FILE_NAME, Found, RecordKind, Shrinking, Store, StoreError, Trouble};
+use belljar_store::{FILE_NAME, PriorFile, RecordKind, ShrinkMode, Store, StoreError, Trouble};
 
 use crate::support::{begin, drop_orphans, new_run, project, row, sql};
 
@@ -24,7 +24,7 @@ fn bytes(directory: &Path) -> u64 {
 #[tokio::test]
 async fn reliability_6_the_file_shrinks_in_steps() {
     let (directory, store) = project();
-    assert_eq!(store.shrinking().await.unwrap(), Shrinking::InSteps);
+    assert_eq!(store.shrink_mode().await.unwrap(), ShrinkMode::InSteps);
     fill(&store, 8).await;
     let used = store.used_bytes().await.unwrap();
     assert!(store.empty_log().await.unwrap());
@@ -54,10 +54,10 @@ async fn an_older_file_is_rewritten_once() {
     let store = Store::open(directory.path()).unwrap();
     begin(&store, "kept").await;
     fill(&store, 2).await;
-    assert_eq!(store.shrinking().await.unwrap(), Shrinking::AfterCompacting);
+    assert_eq!(store.shrink_mode().await.unwrap(), ShrinkMode::AfterCompacting);
     assert_eq!(store.shrink(100).await.unwrap(), 0);
     store.compact().await.unwrap();
-    assert_eq!(store.shrinking().await.unwrap(), Shrinking::InSteps);
+    assert_eq!(store.shrink_mode().await.unwrap(), ShrinkMode::InSteps);
     assert!(store.run("kept").await.unwrap().is_some());
     begin(&store, "after").await;
     assert_eq!(drop_orphans(&store, 2).await.records, 2);
@@ -88,7 +88,7 @@ async fn o1_a_copy_has_what_was_committed_while_others_write() {
     let copy = Store::open(&directory.path().join("copy")).unwrap();
     assert!(!copy.journal("run_a").await.unwrap().is_empty());
     assert_eq!(store.journal("run_a").await.unwrap().len(), 49);
-    assert_eq!(copy.shrinking().await.unwrap(), Shrinking::InSteps);
+    assert_eq!(copy.shrink_mode().await.unwrap(), ShrinkMode::InSteps);
 }
 
 /// Reliability 14: damage is told with the path and with what to do.
@@ -152,19 +152,19 @@ fn refused(directory: &Path) -> String {
 #[tokio::test]
 async fn reliability_14_an_empty_file_is_told_from_no_file() {
     let (directory, store) = project();
-    assert_eq!(store.found(), Found::Nothing);
+    assert_eq!(store.prior_file(), PriorFile::Nothing);
     begin(&store, "a").await;
     let file = directory.path().join(FILE_NAME);
     let log = directory.path().join("belljar.db-wal");
     let kept = fs::read(&log).unwrap();
     assert!(!kept.is_empty());
     drop(store);
-    assert_eq!(Store::open(directory.path()).unwrap().found(), Found::Store);
+    assert_eq!(Store::open(directory.path()).unwrap().prior_file(), PriorFile::Store);
     fs::write(&file, b"").unwrap();
     fs::write(&log, kept).unwrap();
     refused(directory.path());
     fs::remove_file(&log).unwrap();
-    assert_eq!(Store::open(directory.path()).unwrap().found(), Found::EmptyFile);
+    assert_eq!(Store::open(directory.path()).unwrap().prior_file(), PriorFile::EmptyFile);
 }
 
 /// Reliability 14: nothing is acknowledged into a file that is not there any more.

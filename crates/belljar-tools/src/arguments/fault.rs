@@ -1,4 +1,4 @@
-//! What is wrong with arguments, in words that lead to right ones.
+//! Faults in arguments, with messages that lead to the right ones.
 
 use std::fmt;
 
@@ -10,64 +10,64 @@ use crate::{
     visible::{line, list},
 };
 
-/// The first thing found wrong with the arguments of a call.
+/// The first fault in the arguments of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArgumentFault {
     /// The qualified name of the tool, if the fault is of a call.
     pub tool: Option<String>,
     /// Names of fields and indices of items that lead to what is wrong; empty for the whole.
     pub path: Vec<String>,
-    /// What is wrong there.
+    /// The kind of fault.
     pub kind: FaultKind,
 }
 
-/// What is wrong with a value.
+/// A kind of fault.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FaultKind {
     /// The arguments are not one object.
     NotNamed {
-        /// What was given.
+        /// The kind of value that was given.
         given: String,
-        /// What the object would have: required and optional fields.
+        /// The required and optional fields of the object.
         fields: (Vec<String>, Vec<String>),
     },
     /// A field the object does not have.
     Unknown {
-        /// The field.
+        /// The field that was given.
         name: String,
         /// The field most like it.
         near: Option<String>,
-        /// What the object has: required and optional fields.
+        /// The required and optional fields of the object.
         fields: (Vec<String>, Vec<String>),
     },
     /// A field that has to be there is not.
     Missing {
-        /// The field.
+        /// The field that is required.
         name: String,
-        /// What was given that is most like it.
+        /// The given field most like it.
         near: Option<String>,
-        /// What the object has: required and optional fields.
+        /// The required and optional fields of the object.
         fields: (Vec<String>, Vec<String>),
     },
     /// It is of another kind.
     Kind {
         /// The kinds it could be.
         wanted: Vec<String>,
-        /// What was given.
+        /// The value that was given.
         given: String,
     },
     /// It is none of the choices.
     Choice {
-        /// What was given.
+        /// The value that was given.
         given: String,
-        /// What there is.
+        /// The values that would do.
         choices: Vec<String>,
         /// The choice most like it.
         near: Option<String>,
     },
     /// It is out of range.
     Range {
-        /// What was given.
+        /// The value that was given.
         given: String,
         /// What it has to be, as in "must be at least 1".
         wanted: String,
@@ -92,7 +92,7 @@ impl ArgumentFault {
         self
     }
 
-    /// Of two branches that do not fit, the one that came further tells more.
+    /// The more telling of two faults: the one deeper in the value.
     pub(super) fn deeper(self, other: Self) -> Self {
         let depth = |fault: &Self| {
             let telling = !matches!(fault.kind, FaultKind::Kind { .. } | FaultKind::NotAllowed);
@@ -155,7 +155,7 @@ impl fmt::Display for ArgumentFault {
                 write!(to, "{tool} takes its arguments by name, in one object, not {given}")?;
                 let first = fields.0.first().or(fields.1.first());
                 match first {
-                    Some(name) => write!(to, ": {{ {}: … }}{}", line(name, 60), told(fields)),
+                    Some(name) => write!(to, ": {{ {}: … }}{}", line(name, 60), field_list(fields)),
                     None => Ok(()),
                 }
             }
@@ -165,14 +165,14 @@ impl fmt::Display for ArgumentFault {
                 if let Some(near) = near {
                     write!(to, "; did you mean `{}`?", line(near, 80))?;
                 }
-                to.write_str(&told(fields))
+                to.write_str(&field_list(fields))
             }
             FaultKind::Missing { name, near, fields } => {
                 write!(to, "{tool} needs `{}`", self.field(name))?;
                 if let Some(near) = near {
                     write!(to, "; `{}` was given: did you mean that?", line(near, 80))?;
                 }
-                to.write_str(&told(fields))
+                to.write_str(&field_list(fields))
             }
             FaultKind::Kind { wanted, given } => {
                 write!(to, "{subject} must be {}, not {}", kinds(wanted), line(given, 60))?;
@@ -211,8 +211,8 @@ fn kinds(wanted: &[String]) -> String {
     named.join(" or ")
 }
 
-/// What there is instead, in brackets.
-fn told((required, optional): &(Vec<String>, Vec<String>)) -> String {
+/// The fields of the object, in brackets.
+fn field_list((required, optional): &(Vec<String>, Vec<String>)) -> String {
     match (required.is_empty(), optional.is_empty()) {
         (true, true) => " (it takes none)".to_owned(),
         (true, false) => format!(" (all optional: {})", list(optional, 20)),

@@ -1,17 +1,16 @@
-//! The simple ones among regular expressions: characters and classes, each with a repetition,
-//! between anchors. Anything else is left to the server, which has the engine the pattern is for.
+//! Simple regular expressions: characters and classes, each with a repetition, between anchors. Other
+//! patterns are left to the server.
 
-/// Steps one match may take; beyond them nothing is said.
+/// Steps one match may take; beyond that the result is unknown.
 const MAX_STEPS: usize = 20_000;
 
-/// Characters of a text that is matched; of a longer one nothing is said. A step may look at all of
-/// them.
+/// A longer text, in characters, is not matched: one step may read all of it.
 const MAX_TEXT: usize = 4096;
 
-/// Longer patterns are not simple.
+/// Patterns with more parts are not simple.
 const MAX_PARTS: usize = 200;
 
-/// Whether the text matches, or nothing if the pattern is not simple.
+/// Whether the text matches; `None` if the pattern is not simple.
 pub(super) fn matches(pattern: &str, text: &str) -> Option<bool> {
     let parsed = parse(pattern)?;
     let text: Vec<char> = text.chars().take(MAX_TEXT + 1).collect();
@@ -29,21 +28,21 @@ pub(super) fn matches(pattern: &str, text: &str) -> Option<bool> {
     Some(false)
 }
 
-struct Parsed {
+struct ParsedPattern {
     from_start: bool,
     to_end: bool,
-    parts: Vec<Part>,
+    parts: Vec<PatternPart>,
 }
 
-struct Part {
+struct PatternPart {
     negated: bool,
-    /// Inclusive.
+    /// The characters it stands for; both ends of a range are included.
     ranges: Vec<(char, char)>,
     least: usize,
     most: usize,
 }
 
-fn fits(parts: &[Part], text: &[char], to_end: bool, steps: &mut usize) -> Option<bool> {
+fn fits(parts: &[PatternPart], text: &[char], to_end: bool, steps: &mut usize) -> Option<bool> {
     *steps = steps.checked_sub(1)?;
     let Some((part, more)) = parts.split_first() else {
         return Some(!to_end || text.is_empty());
@@ -58,14 +57,14 @@ fn fits(parts: &[Part], text: &[char], to_end: bool, steps: &mut usize) -> Optio
     Some(false)
 }
 
-impl Part {
+impl PatternPart {
     fn has(&self, found: char) -> bool {
         let within = self.ranges.iter().any(|(first, last)| (*first..=*last).contains(&found));
         within != self.negated
     }
 }
 
-fn parse(pattern: &str) -> Option<Parsed> {
+fn parse(pattern: &str) -> Option<ParsedPattern> {
     let (from_start, rest) = match pattern.strip_prefix('^') {
         Some(rest) => (true, rest),
         None => (false, pattern),
@@ -86,13 +85,13 @@ fn parse(pattern: &str) -> Option<Parsed> {
             other => (false, vec![(other, other)]),
         };
         let (least, most) = repetition(&mut characters)?;
-        parts.push(Part { negated, ranges, least, most });
+        parts.push(PatternPart { negated, ranges, least, most });
         // Matching goes one level deeper with each.
         if parts.len() > MAX_PARTS {
             return None;
         }
     }
-    Some(Parsed { from_start, to_end, parts })
+    Some(ParsedPattern { from_start, to_end, parts })
 }
 
 type Characters<'a> = std::iter::Peekable<std::str::Chars<'a>>;

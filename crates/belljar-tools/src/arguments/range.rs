@@ -1,4 +1,4 @@
-//! How large, long and many: the bounds of a schema on numbers, texts and arrays.
+//! The bounds of a schema on numbers, texts, arrays and objects.
 
 use serde_json::{Map, Value};
 

@@ -1,4 +1,4 @@
-//! Asking a person, and what comes of it.
+//! Asking a person about a call, and waiting for the decision.
 
 use std::time::Duration;
 
@@ -8,9 +8,9 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use super::{Bridge, RunContext};
-use crate::arguments::is_recorded_as;
+use crate::{arguments::is_recorded_as, hex::hex};
 
-/// Somebody has to decide about this.
+/// A call that waits for a person, as it is shown to them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ApprovalNotice {
     /// Its id, by which it is decided.
@@ -21,17 +21,17 @@ pub struct ApprovalNotice {
     pub tool: String,
     /// The arguments, as JSON.
     pub arguments: String,
-    /// Why it is asked.
+    /// The rule or default that made policy ask.
     pub reason: String,
-    /// The line of the code that makes the call.
+    /// The line of the guest code that makes the call.
     pub line: Option<u32>,
-    /// What is on that line.
+    /// The text of that line.
     pub code_line: Option<String>,
-    /// When it counts as denied, in milliseconds since 1970.
+    /// When it expires, in milliseconds since 1970.
     pub expires_ms: i64,
 }
 
-/// What a person said.
+/// The decision about a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Consent {
     Given,
@@ -39,17 +39,17 @@ pub(super) enum Consent {
     Expired,
 }
 
-/// What is asked about a call.
+/// The question about a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Question {
+pub(super) enum ApprovalQuestion {
     /// May it be made?
     MayCall,
-    /// It may have happened; may it be made again? A call that was made again, and is in doubt
-    /// again, is another question: who said yes to the first has not seen it.
+    /// It may have happened; may it be repeated? A repeated call that is in doubt again is a new
+    /// question: the person who agreed to the first has not seen it.
     MayRepeat { times_sent: u32 },
 }
 
-impl Question {
+impl ApprovalQuestion {
     fn kind(self) -> String {
         match self {
             Self::MayCall => "ask".to_owned(),
@@ -59,23 +59,25 @@ impl Question {
     }
 }
 
-/// A doubt waits for as long as it takes.
-const FOR_EVER: Duration = Duration::from_secs(10 * 365 * 86400);
+/// A question about a call in doubt never expires in practice: ten years.
+const DOUBT_TIMEOUT: Duration = Duration::from_secs(10 * 365 * 86400);
+/// Digits of the hash in the id of an approval.
+const ID_DIGITS: usize = 16;
 
 impl Bridge {
-    /// Puts the question, or finds that it was put before.
-    pub(super) async fn put(
+    /// Asks the question, or finds the earlier approval for it.
+    pub(super) async fn request_approval(
         &self,
         store: &Store,
         run: &RunContext,
         call: &ToolCall,
         tool: &str,
-        question: Question,
+        question: ApprovalQuestion,
     ) -> Result<Approval, ToolFault> {
         let now_ms = (self.config.now_ms)();
         let time = match question {
-            Question::MayCall => self.config.approval_timeout,
-            Question::MayRepeat { .. } => FOR_EVER,
+            ApprovalQuestion::MayCall => self.config.approval_timeout,
+            ApprovalQuestion::MayRepeat { .. } => DOUBT_TIMEOUT,
         };
         let arguments = String::from_utf8_lossy(&call.arguments).into_owned();
         let asked = NewApproval {
@@ -91,7 +93,8 @@ impl Bridge {
             created_ms: now_ms,
             expires_ms: now_ms.saturating_add(i64::try_from(time.as_millis()).unwrap_or(i64::MAX)),
         };
-        let approval = store.ask(asked.clone()).await.map_err(|error| store_failed(&error))?;
+        let approval =
+            store.request_approval(asked.clone()).await.map_err(|error| store_failed(&error))?;
         let is_same = approval.asked.tool == asked.tool
             && is_recorded_as(approval.asked.arguments.as_bytes(), asked.arguments.as_bytes());
         if !is_same {
@@ -103,7 +106,7 @@ impl Bridge {
     }
 
     /// Waits until a person decides, or time runs out.
-    pub(super) async fn consent(
+    pub(super) async fn wait_for_consent(
         &self,
         store: &Store,
         run: &RunContext,
@@ -114,7 +117,8 @@ impl Bridge {
         if state == ApprovalState::Pending {
             let notice = notice(&approval.asked, reason);
             run.observer.approval_waits(&notice);
-            let mut waits = Waits { store, id: Some(&notice.id), now_ms: self.config.now_ms };
+            let mut waits =
+                PendingApproval { store, id: Some(&notice.id), now_ms: self.config.now_ms };
             let decided = store.wait_decision(&notice.id, self.config.now_ms).await;
             waits.id = None;
             run.observer.approval_over(&notice.id);
@@ -123,7 +127,7 @@ impl Bridge {
         Ok(match state {
             ApprovalState::Approved => Consent::Given,
             ApprovalState::Denied => Consent::Denied,
-            // What was not made cannot have happened: that is no answer to this question.
+            // A call that was not made cannot have happened, so that is no answer to this question.
             ApprovalState::Expired | ApprovalState::Pending | ApprovalState::Happened => {
                 Consent::Expired
             }
@@ -131,24 +135,24 @@ impl Bridge {
     }
 }
 
-/// A call that waits for a person. When its run ends first, and left no record by which it could go on,
-/// nobody is asked any more.
-struct Waits<'a> {
+/// A call that waits for a person. If its run ends first and has no record to be resumed from, the
+/// approval is closed.
+struct PendingApproval<'a> {
     store: &'a Store,
     id: Option<&'a str>,
     now_ms: fn() -> i64,
 }
 
-impl Drop for Waits<'_> {
+impl Drop for PendingApproval<'_> {
     fn drop(&mut self) {
         let (Some(id), Ok(runtime)) = (self.id, tokio::runtime::Handle::try_current()) else {
             return;
         };
         let (store, id, now_ms) = (self.store.clone(), id.to_owned(), self.now_ms);
         runtime.spawn(async move {
-            if let Err(error) = store.close_unasked(&id, now_ms()).await {
+            if let Err(error) = store.close_orphaned_approval(&id, now_ms()).await {
                 let error = &error as &dyn std::error::Error;
-                tracing::warn!(error, id, "an approval nobody waits for was not closed");
+                tracing::warn!(error, id, "an approval without a waiting call was not closed");
             }
         });
     }
@@ -167,11 +171,12 @@ fn notice(asked: &NewApproval, reason: &str) -> ApprovalNotice {
     }
 }
 
-/// The same for the same call, so that a replay finds what was asked before.
-fn approval_id(run_id: &str, call: u32, question: Question) -> String {
+/// Equal for equal calls, so that a replay finds the earlier approval.
+fn approval_id(run_id: &str, call: u32, question: ApprovalQuestion) -> String {
     let text = format!("{run_id}/{call}/{}", question.kind());
-    let hash = Sha256::digest(text.as_bytes());
-    hash.iter().take(8).fold("apr_".to_owned(), |id, byte| id + &format!("{byte:02x}"))
+    let mut id = hex(&Sha256::digest(text.as_bytes()));
+    id.truncate(ID_DIGITS);
+    format!("apr_{id}")
 }
 
 fn code_line(code: &str, line: Option<u32>) -> Option<String> {

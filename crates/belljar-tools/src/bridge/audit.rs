@@ -1,18 +1,20 @@
-//! What is written down about a call (D6): before it leaves, if it may have an effect, or behind it.
+//! The audit row of a call (D6): written before it leaves if it may have an effect, else behind it.
 
-use std::{fmt::Write as _, time::Instant};
+use std::time::Instant;
 
 use belljar_store::{AuditId, AuditRow, SENT};
 use belljar_wire::{ToolCall, ToolFault};
 use sha2::{Digest, Sha256};
 
-use super::{AuditTiming, Bridge, Reach, RunContext, approval::store_failed, call::written_name};
-use crate::{Decision, Tool, Verdict, visible::line};
+use super::{
+    AuditTiming, Bridge, RunContext, ToolReach, approval::store_failed, call::written_name,
+};
+use crate::{PolicyDecision, PolicyVerdict, Tool, hex::hex, visible::line};
 
-/// What is going to be written down about a call.
+/// The audit row of a call, until it is written.
 #[derive(Debug)]
 pub(super) struct Audit {
-    /// `None` if there is nowhere to write it to.
+    /// `None` without a store.
     row: Option<AuditRow>,
     pub(super) decision: &'static str,
     /// The row, if it was on disk before the call left.
@@ -26,14 +28,14 @@ impl Audit {
         run: &RunContext,
         call: &ToolCall,
         tool: &Tool,
-        decision: &Decision,
+        decision: &PolicyDecision,
     ) -> Self {
         let name = tool.qualified_name();
         let decided = verdict_name(decision.verdict);
         Self::new(bridge, run, call, (name, decision.reason.clone(), decided))
     }
 
-    /// Of a call that policy was not asked about: there is no such tool, or its arguments do not fit.
+    /// For a call that was refused before policy: the tool is unknown, or its arguments do not fit.
     pub(super) fn of_refused(
         bridge: &Bridge,
         run: &RunContext,
@@ -44,22 +46,22 @@ impl Audit {
         Self::new(bridge, run, call, (line(&name, 120), line(&fault.message, 400), "refused"))
     }
 
-    /// Of a call in doubt that a person says has happened.
+    /// For a call in doubt that a person says has happened.
     pub(super) fn of_happened(
         bridge: &Bridge,
         run: &RunContext,
         call: &ToolCall,
         tool: &Tool,
     ) -> Self {
-        let reason = "a person said that it had happened, and what it gave".to_owned();
+        let reason = "a person said that it had happened, and entered its result".to_owned();
         Self::new(bridge, run, call, (tool.qualified_name(), reason, "happened"))
     }
 
-    /// The row as it has to be on disk before the call leaves, if it has to: the call may have an
-    /// effect, and nobody said that such rows may be lost.
+    /// The row that has to be on disk before the call leaves; `None` if the tool only reads, or if
+    /// the operator accepts that rows can be lost.
     pub(super) fn before_sending(&self, bridge: &Bridge, tool: &Tool) -> Option<AuditRow> {
         let is_first = bridge.config.audit == AuditTiming::BeforeEffects
-            && bridge.reach(tool) == Reach::Unknown;
+            && bridge.reach(tool) == ToolReach::Unknown;
         let row = self.row.as_ref().filter(|_| is_first)?;
         let (decision, outcome) = (self.decision.to_owned(), SENT.to_owned());
         Some(AuditRow { decision, outcome, ..row.clone() })
@@ -78,7 +80,7 @@ impl Audit {
             decision: String::new(),
             reason,
             caller: run.caller.clone(),
-            argument_hash: hash(&call.arguments),
+            argument_hash: hex(&Sha256::digest(&call.arguments)),
             started_ms: (bridge.config.now_ms)(),
             duration_ms: 0.0,
             outcome: String::new(),
@@ -99,24 +101,16 @@ impl Audit {
             None => store.audit(row).await,
         };
         if let Err(error) = written {
-            // The call is over; all that is left is to say that its row is missing.
+            // The call is over, so a missing row can only be logged.
             let _ = store_failed(&error);
         }
     }
 }
 
-fn verdict_name(verdict: Verdict) -> &'static str {
+fn verdict_name(verdict: PolicyVerdict) -> &'static str {
     match verdict {
-        Verdict::Allow => "allowed",
-        Verdict::Ask => "asked",
-        Verdict::Deny => "denied by policy",
+        PolicyVerdict::Allow => "allowed",
+        PolicyVerdict::Ask => "asked",
+        PolicyVerdict::Deny => "denied by policy",
     }
-}
-
-fn hash(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(64);
-    for byte in Sha256::digest(bytes) {
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
 }

@@ -1,15 +1,15 @@
-//! What `tools.search`, `tools.describe`, `tools.list` and `load` ask for.
+//! The built-in tools: `tools.search`, `tools.describe`, `tools.list` and `load`.
 
 use belljar_wire::{ErrorCode, ToolCall, ToolFault};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Bridge, RunContext, call::how_to_get};
-use crate::{Catalogue, LISTING_PATIENCE, Shapes, Tool, Wanted, describe, visible::line};
+use crate::{Catalogue, LISTING_TIMEOUT, Tool, ToolQuery, ValueShapes, describe, visible::line};
 
-/// The server these belong to; no other may have its name.
+/// The server of the built-in tools; no configured server may have its name.
 pub(super) const SERVER: &str = "belljar";
-/// More than this is no answer any more.
+/// The most results of one search.
 const MOST_FOUND: usize = 50;
 
 #[derive(Deserialize)]
@@ -34,7 +34,7 @@ struct Load {
 }
 
 impl Bridge {
-    /// Answers a call of the library's own.
+    /// Answers a call of a built-in tool.
     pub(super) async fn built_in(
         &self,
         run: &RunContext,
@@ -44,7 +44,7 @@ impl Bridge {
             "search" => {
                 let Search { intent, k } = arguments(call)?;
                 let k = if k.is_finite() { k.clamp(1.0, MOST_FOUND as f64) as usize } else { 5 };
-                Ok(json_of(&self.found(run, &intent, k).await))
+                Ok(json_of(&self.search_for(run, &intent, k).await))
             }
             "describe" => {
                 let Describe { name } = arguments(call)?;
@@ -56,10 +56,10 @@ impl Bridge {
                     let fault = ToolFault::new(ErrorCode::PermissionTool, message).of_tool(&*name);
                     return Err(fault.with_hint(how_to_get(&line(&name, 120))));
                 }
-                Ok(json_of(&self.described(&tool).await.into()))
+                Ok(json_of(&self.describe_tool(&tool).await.into()))
             }
             "list" => {
-                let (catalogue, _) = self.catalogue_for(&run.grants, LISTING_PATIENCE).await;
+                let (catalogue, _) = self.catalogue_for(&run.grants, LISTING_TIMEOUT).await;
                 let allowed = catalogue
                     .tools()
                     .iter()
@@ -71,21 +71,21 @@ impl Bridge {
             other => {
                 let message = format!("belljar has no tool `{other}`");
                 Err(ToolFault::new(ErrorCode::ToolUnknown, message)
-                    .with_hint("there are search, describe, list and load"))
+                    .with_hint("available are search, describe, list and load"))
             }
         }
     }
 
-    /// What a tool is for, how it is called and what it gives, in a few lines.
-    pub async fn described(&self, tool: &Tool) -> String {
+    /// The purpose, signature and result type of a tool, in a few lines.
+    pub async fn describe_tool(&self, tool: &Tool) -> String {
         let one = [tool.clone()];
         let shapes = self.shapes(&one).await;
         describe(&Catalogue::new(one.to_vec()), tool, &shapes)
     }
 
-    /// What is known of the results of tools that do not say what they give.
-    pub async fn shapes(&self, tools: &[Tool]) -> Shapes {
-        let mut shapes = Shapes::new();
+    /// The learned shapes of the results of tools that declare no output schema.
+    pub async fn shapes(&self, tools: &[Tool]) -> ValueShapes {
+        let mut shapes = ValueShapes::new();
         let Some(store) = &self.config.store else { return shapes };
         for tool in tools.iter().filter(|tool| tool.output_schema.is_none()) {
             let name = tool.qualified_name();
@@ -97,10 +97,10 @@ impl Bridge {
         shapes
     }
 
-    /// The tools a run may use that fit an intent, as its code sees them.
-    async fn found(&self, run: &RunContext, intent: &str, k: usize) -> Value {
-        let (catalogue, _) = self.catalogue_for(&run.grants, LISTING_PATIENCE).await;
-        let wanted = Wanted { grants: run.grants.clone(), ..Wanted::new(intent, k) };
+    /// The tools a run may use that fit an intent, as JSON for its code.
+    async fn search_for(&self, run: &RunContext, intent: &str, k: usize) -> Value {
+        let (catalogue, _) = self.catalogue_for(&run.grants, LISTING_TIMEOUT).await;
+        let wanted = ToolQuery { grants: run.grants.clone(), ..ToolQuery::new(intent, k) };
         let hits = self.find(&catalogue, wanted).await;
         let shown = hits.iter().map(|hit| {
             json!({
@@ -117,7 +117,7 @@ impl Bridge {
             ToolFault::new(ErrorCode::ToolUnknown, format!("nothing is stored as `{id}`"))
                 .with_hint("pass the handle of a stored value, as a result gave it")
         };
-        // The whole answer in place of its handle is what code passes on without thinking.
+        // Code often passes the whole stored value instead of its handle.
         let id = match &handle {
             Value::String(id) => id.as_str(),
             Value::Object(stored) => stored.get("handle").and_then(Value::as_str).unwrap_or(""),

@@ -11,35 +11,35 @@ use serde_json::{Map, Value};
 
 use super::{
     Bridge, RunContext,
-    approval::{Consent, Question, store_failed},
+    approval::{ApprovalQuestion, Consent, store_failed},
     audit::Audit,
 };
 use crate::{
-    Answer, Block, CallTime, ContentBlock, Decision, LISTING_PATIENCE, ResolveError, Shape,
-    ShapeLimits, Tool, ToolAnswer, ToolGrants, UpstreamError, Verdict, arguments,
-    crash::crash_point, value_of, visible::line,
+    AnswerParts, Block, CallTime, ContentBlock, LISTING_TIMEOUT, PolicyDecision, PolicyVerdict,
+    ResolveError, Tool, ToolAnswer, ToolGrants, UpstreamError, ValueShape, ValueShapeLimits,
+    arguments, crash::crash_point, value_of, visible::line,
 };
 
-/// Values larger than this are not looked at to learn their shape.
+/// The shape of a larger value, in bytes, is not learned.
 const MOST_LEARNED: usize = 4 << 20;
-/// Results that are longer as JSON take a while to be taken apart.
+/// Results with more bytes of JSON are dropped on a blocking thread.
 const BIG: usize = 1 << 20;
 
-/// What has to happen before a call may leave the host.
+/// Writes what has to be on disk before a call leaves the host.
 pub(super) trait Gate: Send + Sync {
-    /// The call is going to ask a person. On disk when this returns.
+    /// Called before a person is asked; the journal is on disk when this returns.
     fn before_asking(&self) -> impl Future<Output = Result<(), ToolFault>> + Send;
-    /// The call is about to leave. On disk when this returns, with the call's audit row if that has to
-    /// be there first.
+    /// Called before the call leaves; the journal is on disk when this returns, and so is the audit
+    /// row, if one is given.
     fn before_sending(
         &self,
         audited: Option<AuditRow>,
     ) -> impl Future<Output = Result<Option<AuditId>, ToolFault>> + Send;
-    /// The call waits for a person, or no longer does.
+    /// Whether the call waits for a person now.
     fn waits(&self, for_person: bool);
 }
 
-/// For runs without a journal.
+/// The gate of runs without a journal.
 #[derive(Debug)]
 pub(super) struct OpenGate<W> {
     store: Option<Store>,
@@ -70,17 +70,17 @@ impl<W: Fn(bool) + Send + Sync> Gate for OpenGate<W> {
     }
 }
 
-/// A call whose tool and arguments are known and fit each other.
+/// A call whose tool was found and whose arguments fit its schema.
 #[derive(Debug)]
-pub(super) struct Checked {
+pub(super) struct CheckedCall {
     pub(super) tool: Tool,
     arguments: Map<String, Value>,
-    /// What is left of the time of the call: its server may have had to be started.
+    /// The time that is left: starting the server may have taken some.
     time: CallTime,
 }
 
 impl Bridge {
-    /// Makes a call: everything a call goes through, in this order.
+    /// Makes a call: check, policy, approval, journal, sending, audit.
     pub(super) async fn perform(
         &self,
         run: &RunContext,
@@ -96,12 +96,12 @@ impl Bridge {
         }
     }
 
-    /// The tool the code means, and its arguments, checked.
+    /// Finds the tool and checks the arguments.
     pub(super) async fn check(
         &self,
         run: &RunContext,
         call: &ToolCall,
-    ) -> Result<Checked, ToolFault> {
+    ) -> Result<CheckedCall, ToolFault> {
         let (time, began) = (CallTime::from(run.tool_timeout), Instant::now());
         let server = call.server.as_deref();
         let found = self.resolve(&run.grants, server, &call.tool, time).await;
@@ -111,23 +111,23 @@ impl Bridge {
         let fault =
             |message: String| ToolFault::new(ErrorCode::ToolArguments, message).of_tool(&*name);
         let arguments: Map<String, Value> = arguments::read(&call.arguments).map_err(|error| {
-            fault(format!("the arguments of {name} cannot be used: {error}"))
-                .with_hint("call it with one object, each argument named once")
+            fault(format!("cannot read the arguments of {name}: {error}"))
+                .with_hint("pass one object in which each argument is named once")
         })?;
         let arguments = Value::Object(arguments);
         arguments::check(&tool, &arguments).map_err(|wrong| fault(wrong.to_string()))?;
         let Value::Object(arguments) = arguments else { return Err(fault("no object".to_owned())) };
-        Ok(Checked { tool, arguments, time })
+        Ok(CheckedCall { tool, arguments, time })
     }
 
     pub(super) async fn perform_checked(
         &self,
         run: &RunContext,
         call: &ToolCall,
-        checked: Checked,
+        checked: CheckedCall,
         gate: &impl Gate,
     ) -> Result<Vec<u8>, ToolFault> {
-        let Checked { tool, arguments, time } = checked;
+        let CheckedCall { tool, arguments, time } = checked;
         let trust = self.trust(&tool.server);
         let policy = &self.config.policy;
         let decision = policy.decide(&tool, trust, &self.overrides, &arguments, &run.grants);
@@ -147,39 +147,40 @@ impl Bridge {
         outcome
     }
 
-    /// Lets the call through, or not, as policy and people say.
+    /// Admits the call or refuses it, as policy and people decide.
     async fn admit(
         &self,
         run: &RunContext,
         call: &ToolCall,
         tool: &Tool,
-        decision: &Decision,
+        decision: &PolicyDecision,
         gate: &impl Gate,
         audit: &mut Audit,
     ) -> Result<(), ToolFault> {
         let name = tool.qualified_name();
         let refused = |code, message: String| Err(ToolFault::new(code, message).of_tool(&*name));
         match decision.verdict {
-            Verdict::Allow => return Ok(()),
-            Verdict::Deny => {
+            PolicyVerdict::Allow => return Ok(()),
+            PolicyVerdict::Deny => {
                 let message = format!("{name} is not allowed: {}", decision.reason);
                 let fault = ToolFault::new(ErrorCode::PermissionTool, message).of_tool(&*name);
-                // What policy denies cannot be had at all.
+                // No hint if policy denies the tool: no grant would help.
                 let is_missing = !run.grants.may_use(&name)
-                    && self.verdict(tool, &ToolGrants::default()).verdict != Verdict::Deny;
+                    && self.verdict(tool, &ToolGrants::default()).verdict != PolicyVerdict::Deny;
                 let shown = how_to_get(&line(&name, 120));
                 return Err(if is_missing { fault.with_hint(shown) } else { fault });
             }
-            Verdict::Ask => {}
+            PolicyVerdict::Ask => {}
         }
         let Some(store) = &self.config.store else {
-            let message = format!("{name} needs approval, and there is no project to ask in");
+            let message = format!("{name} needs approval, but there is no project to record it in");
             return refused(ErrorCode::ApprovalDenied, message);
         };
         gate.before_asking().await?;
-        let approval = self.put(store, run, call, &name, Question::MayCall).await?;
+        let approval =
+            self.request_approval(store, run, call, &name, ApprovalQuestion::MayCall).await?;
         gate.waits(true);
-        let consent = self.consent(store, run, approval, &decision.reason).await;
+        let consent = self.wait_for_consent(store, run, approval, &decision.reason).await;
         gate.waits(false);
         match consent? {
             Consent::Given => {
@@ -189,19 +190,19 @@ impl Bridge {
             }
             Consent::Denied => {
                 audit.decision = "denied";
-                refused(ErrorCode::ApprovalDenied, format!("a person refused the call of {name}"))
+                refused(ErrorCode::ApprovalDenied, format!("a person denied the call of {name}"))
             }
             Consent::Expired => {
                 audit.decision = "expired";
                 refused(
                     ErrorCode::ApprovalExpired,
-                    format!("nobody approved the call of {name} in time"),
+                    format!("the call of {name} was not approved in time"),
                 )
             }
         }
     }
 
-    /// The call itself.
+    /// Makes the call itself, after everything that could refuse it.
     async fn send(
         &self,
         run: &RunContext,
@@ -240,7 +241,7 @@ impl Bridge {
         let name = tool.qualified_name();
         let answer: ToolAnswer = answered.map_err(|error| self.upstream_fault(tool, &error))?;
         let content: Vec<Block<'_>> = answer.content.iter().map(block).collect();
-        let value = value_of(Answer {
+        let value = value_of(AnswerParts {
             structured: answer.structured.as_ref(),
             content: &content,
             is_error: answer.is_error,
@@ -266,15 +267,15 @@ impl Bridge {
         };
         let mut hints = Vec::new();
         if is_in_doubt {
-            hints.push("the call may have happened; look before you make it again".to_owned());
+            hints.push("the call may have happened: check before you repeat it".to_owned());
         }
         hints.extend(error.hint());
         let fault = ToolFault::new(code, error.to_string()).of_tool(&*name);
         if hints.is_empty() { fault } else { fault.with_hint(hints.join("; ")) }
     }
 
-    /// The tool a name means, among those of servers that the grants reach: what a run cannot use
-    /// is not started for it either. A server may have to be started to know, in so much time.
+    /// The tool a name refers to, among the servers that the grants reach; other servers are not
+    /// started. Starting the tool's own server takes part of `time`.
     pub(super) async fn resolve(
         &self,
         grants: &ToolGrants,
@@ -284,12 +285,12 @@ impl Bridge {
     ) -> Result<Tool, ToolFault> {
         let named = self.server_named(server, tool);
         if let Some(server) = named.filter(|server| !grants.may_reach(server)) {
-            let message = format!("this run may use no tool of {server}");
+            let message = format!("this run may not use tools of server {server}");
             let fault = ToolFault::new(ErrorCode::PermissionTool, message);
             return Err(fault.with_hint(how_to_get(&format!("{server}__NAME"))));
         }
         let (catalogue, missing) = match named {
-            // One server is enough, and the others need not be started.
+            // The other servers need not be started.
             Some(server) => {
                 let catalogue = self.catalogue_for_call(server, time).await;
                 let fault = |error: &UpstreamError| {
@@ -297,7 +298,7 @@ impl Bridge {
                 };
                 (catalogue.map_err(|error| fault(&error))?, Vec::new())
             }
-            None => self.catalogue_for(grants, time.left().min(LISTING_PATIENCE)).await,
+            None => self.catalogue_for(grants, time.left().min(LISTING_TIMEOUT)).await,
         };
         let found = catalogue.resolve(server, tool).cloned();
         found.map_err(|error: ResolveError| {
@@ -309,7 +310,7 @@ impl Bridge {
         })
     }
 
-    /// The server meant, if its name is written as it is configured.
+    /// The server, if the code wrote its name as it is configured.
     fn server_named<'a>(&self, server: Option<&'a str>, tool: &'a str) -> Option<&'a str> {
         let name = match server {
             Some(server) => server,
@@ -321,23 +322,26 @@ impl Bridge {
         is_known.then_some(name)
     }
 
-    /// Remembers what results of a tool look like, for the types of a tool that does not say.
+    /// Learns the shape of a result, for tools that declare no output schema.
     async fn learn(&self, name: &str, value: &[u8]) {
         let Some(store) = self.config.store.as_ref().filter(|_| value.len() <= MOST_LEARNED) else {
             return;
         };
         let Ok(value) = serde_json::from_slice::<Value>(value) else { return };
-        let limits = ShapeLimits::default();
-        let seen = Shape::of(&value, limits);
+        let limits = ValueShapeLimits::default();
+        let seen = ValueShape::of(&value, limits);
         let known = store.shape(name).await.ok().flatten();
-        let known: Option<Shape> = known.and_then(|json| serde_json::from_str(&json).ok());
+        let known: Option<ValueShape> = known.and_then(|json| serde_json::from_str(&json).ok());
         let merged = known.clone().unwrap_or_default().merge(seen, limits);
         if known.as_ref() == Some(&merged) {
             return;
         }
         let Ok(json) = serde_json::to_string(&merged) else { return };
         if let Err(error) = store.learn_shape(name, json, (self.config.now_ms)()).await {
-            tracing::warn!(error = &error as &dyn std::error::Error, "a shape was not kept");
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "cannot save the learned shape of a result"
+            );
         }
     }
 }
@@ -348,12 +352,12 @@ pub(super) fn written_name(call: &ToolCall) -> String {
     server.chain([&*call.tool]).collect()
 }
 
-/// What makes a tool one that a run may use.
+/// The hint that says how to grant a tool.
 pub(super) fn how_to_get(name: &str) -> String {
-    format!("name it in `tools: [\"{name}\"]` or with --tool {name}, or ask with another intent")
+    format!("grant it with `tools: [\"{name}\"]` or --tool {name}, or use another intent")
 }
 
-/// The code of an error without an answer.
+/// The error code for a call without an answer.
 fn unavailable(error: &UpstreamError) -> ErrorCode {
     match error {
         UpstreamError::TimedOut { .. } => ErrorCode::ToolTimeout,
@@ -396,8 +400,8 @@ fn block(block: &ContentBlock) -> Block<'_> {
     }
 }
 
-/// A value as JSON; its keys are texts, so there is nothing that cannot be written. Nobody waits
-/// until a big one is taken apart.
+/// A value as JSON, which cannot fail: all its keys are texts. A big value is dropped on a blocking
+/// thread.
 fn json_of(value: Value) -> Vec<u8> {
     let json = serde_json::to_vec(&value).unwrap_or_default();
     if json.len() > BIG {

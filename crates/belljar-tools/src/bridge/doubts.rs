@@ -1,33 +1,32 @@
-//! Calls of which nobody knows whether they happened.
+//! Calls in doubt: they were sent before the host ended, and it is unknown whether they happened.
 //!
-//! All of them are looked at before any other call leaves. A run that stops for a person cuts its
-//! calls off: one that had just left would be in doubt, too.
+//! All of them are resolved before any other call leaves. A run that stops for a person aborts its
+//! calls, so a call that had just left would be in doubt, too.
 
 use std::sync::Arc;
 
 use belljar_wire::ToolFault;
 use tokio::sync::watch;
 
-/// The doubts of one run.
+/// The calls in doubt of one run.
 #[derive(Debug, Clone)]
-pub(super) struct Doubts(Arc<watch::Sender<Left>>);
+pub(super) struct Doubts(Arc<watch::Sender<DoubtState>>);
 
 #[derive(Debug, Default)]
-struct Left {
-    /// Nothing was found out about so many yet.
+struct DoubtState {
+    /// How many are not resolved yet.
     open: usize,
-    /// What a person has to decide.
+    /// Those that a person has to decide about.
     undecided: Vec<ToolFault>,
 }
 
 impl Doubts {
-    /// So many.
+    /// So many calls of the journal were sent and did not end.
     pub(super) fn new(open: usize) -> Self {
-        Self(Arc::new(watch::Sender::new(Left { open, undecided: Vec::new() })))
+        Self(Arc::new(watch::Sender::new(DoubtState { open, undecided: Vec::new() })))
     }
 
-    /// Nothing more is to be found out about one of them now. After the last: why the run has to
-    /// stop, if it has to.
+    /// Closes one of them. After the last one, returns why the run has to stop, if it has to.
     pub(super) fn close(&self, undecided: Option<ToolFault>) -> Option<ToolFault> {
         let mut stop = None;
         self.0.send_modify(|left| {
@@ -40,7 +39,7 @@ impl Doubts {
         stop
     }
 
-    /// Completes when other calls may leave; never if a person has to decide first.
+    /// Completes when other calls may leave; never completes if a person has to decide first.
     pub(super) async fn are_over(&self) {
         let mut left = self.0.subscribe();
         // The sender is `self`'s own: it does not go away.
@@ -48,7 +47,7 @@ impl Doubts {
     }
 }
 
-/// All that is undecided, told as one.
+/// All undecided calls as one fault.
 fn together(undecided: &[ToolFault]) -> Option<ToolFault> {
     let (first, others) = undecided.split_first()?;
     let mut fault = first.clone();

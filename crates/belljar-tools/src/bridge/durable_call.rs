@@ -1,4 +1,4 @@
-//! One call of a durable run: written down before it leaves, and asked about if it left before.
+//! One call of a durable run: recorded before it leaves, and resolved if it is in doubt.
 
 use std::sync::{
     Arc, Mutex, PoisonError,
@@ -6,23 +6,23 @@ use std::sync::{
 };
 
 use belljar_store::{ApprovalState, AuditId, AuditRow, JournalRow, Lease, Store, StoreError};
-use belljar_wire::{ErrorCode, ToolCall, ToolFault};
+use belljar_wire::{ErrorCode, GuestInput, StopReason, ToolCall, ToolFault};
 use tokio::sync::mpsc;
 
 use super::{
     Bridge, RunContext,
-    approval::Question,
+    approval::ApprovalQuestion,
     audit::Audit,
     built_in,
-    call::{Checked, Gate},
+    call::{CheckedCall, Gate},
     doubts::Doubts,
-    run::{Delivery, Sink, StopReason},
-    sequence::{Arrival, not_written},
+    run::Sink,
+    sequence::{InputArrival, not_written},
 };
 use crate::{
     crash::crash_point,
-    record::{Called, Entry},
-    replay::Step,
+    record::{CallEntry, JournalEntry},
+    replay::ReplayStep,
 };
 
 /// One call of a durable run.
@@ -35,23 +35,24 @@ pub(super) struct DurableCall {
 }
 
 impl DurableCall {
-    /// Makes it, and hands over what came of it unless the run is being ended.
+    /// Makes the call and sends on its outcome, unless the run is being ended.
     pub(super) async fn make(
         self,
         call: ToolCall,
-        step: Step,
-        arrivals: mpsc::UnboundedSender<Arrival>,
+        step: ReplayStep,
+        arrivals: mpsc::UnboundedSender<InputArrival>,
     ) {
         crash_point("asked");
         let outcome = match step {
             _ if call.server.as_deref() == Some(built_in::SERVER) => {
                 self.bridge.built_in(&self.run, &call).await
             }
-            Step::InDoubt { times_sent } => match self.again(&call, times_sent).await {
+            ReplayStep::InDoubt { times_sent } => match self.resolve_doubt(&call, times_sent).await
+            {
                 Some(outcome) => outcome,
                 None => return,
             },
-            Step::Fresh | Step::NotSent | Step::Recorded => {
+            ReplayStep::Fresh | ReplayStep::NotSent | ReplayStep::Recorded => {
                 self.doubts.are_over().await;
                 self.bridge.perform(&self.run, &call, &self.gate).await
             }
@@ -61,16 +62,20 @@ impl DurableCall {
         }
         let called = self.gate.take_called();
         let outcome = outcome.map_err(|fault| fault.to_json());
-        let _ = arrivals.send(Arrival::Ended { call: call.call, called, outcome });
+        let _ = arrivals.send(InputArrival::Ended { call: call.call, called, outcome });
     }
 
-    /// A call that left before the host died: made again if that does no harm, or if a person says
-    /// so; ended with what it gave, if a person knows that.
-    async fn again(&self, call: &ToolCall, times_sent: u32) -> Option<Result<Vec<u8>, ToolFault>> {
-        let (checked, settled) = match self.settled(call, times_sent).await {
-            Ok(settled) => {
+    /// Resolves a call that was sent before the host died: repeats it if that is harmless or a person
+    /// said so, or ends it with the result that a person entered.
+    async fn resolve_doubt(
+        &self,
+        call: &ToolCall,
+        times_sent: u32,
+    ) -> Option<Result<Vec<u8>, ToolFault>> {
+        let (checked, doubt) = match self.decide_doubt(call, times_sent).await {
+            Ok(decided) => {
                 self.close(None);
-                settled
+                decided
             }
             Err(undecided) => {
                 self.close(Some(undecided));
@@ -78,7 +83,7 @@ impl DurableCall {
             }
         };
         let name = checked.tool.qualified_name();
-        let hint = match settled {
+        let hint = match doubt {
             Doubt::Retry => {
                 self.doubts.are_over().await;
                 let performed = self.bridge.perform_checked(&self.run, call, checked, &self.gate);
@@ -90,36 +95,37 @@ impl DurableCall {
                 audit.end(&self.bridge, &outcome).await;
                 return Some(outcome);
             }
-            Doubt::Happened(_) => "what a person said the call gave is not JSON",
-            Doubt::Fail => "a person decided not to make the call again",
+            Doubt::Happened(_) => "the result that a person entered is not valid JSON",
+            Doubt::Fail => "a person decided not to repeat the call",
         };
         let message = format!("{name} may have happened before the host ended");
         let fault = ToolFault::new(ErrorCode::ToolInDoubt, message).of_tool(&*name);
         Some(Err(fault.with_hint(hint)))
     }
 
-    /// What becomes of the call; without anybody's word, why the run has to stop.
-    async fn settled(
+    /// Decides what to do about a call in doubt; the error says why the run has to stop.
+    async fn decide_doubt(
         &self,
         call: &ToolCall,
         times_sent: u32,
-    ) -> Result<(Checked, Doubt), ToolFault> {
+    ) -> Result<(CheckedCall, Doubt), ToolFault> {
         let run = &self.run;
-        // Not to be told to the code as a call that failed: it may well have happened.
+        // The code must not see this as a failed call: it may have happened.
         let checked = self.bridge.check(run, call).await.map_err(|fault| {
             let message = format!(
-                "nobody knows whether call {} happened before the host ended, and now {}",
+                "it is unknown whether call {} happened before the host ended, and now {}",
                 call.call, fault.message
             );
-            let hint = format!("when that is settled, `belljar resume {}`", run.run_id);
+            let hint = format!("when that is fixed, run `belljar resume {}`", run.run_id);
             ToolFault { code: ErrorCode::ToolInDoubt, message, hint: Some(hint), ..fault }
         })?;
         if self.bridge.is_repeatable(&checked.tool) {
             return Ok((checked, Doubt::Retry));
         }
         let name = checked.tool.qualified_name();
-        let question = Question::MayRepeat { times_sent };
-        let approval = self.bridge.put(&self.gate.store, run, call, &name, question).await?;
+        let question = ApprovalQuestion::MayRepeat { times_sent };
+        let approval =
+            self.bridge.request_approval(&self.gate.store, run, call, &name, question).await?;
         let doubt = match approval.state {
             ApprovalState::Approved => Doubt::Retry,
             ApprovalState::Happened => {
@@ -128,11 +134,12 @@ impl DurableCall {
             ApprovalState::Denied | ApprovalState::Expired => Doubt::Fail,
             ApprovalState::Pending => {
                 let id = &approval.asked.id;
-                let message = format!("nobody knows whether {name} happened before the host ended");
+                let message =
+                    format!("it is unknown whether {name} happened before the host ended");
                 let hint = format!(
-                    "look, then `belljar approvals retry {id}` to make the call again, `use {id} \
-                     --result JSON` if it happened, or `deny {id}` to have it fail in the code; a \
-                     run that no server has goes on with `belljar resume {}`",
+                    "check whether it happened, then `belljar approvals retry {id}` to repeat the \
+                     call, `use {id} --result JSON` if it happened, or `deny {id}` to let it fail in \
+                     the code; if no server resumes the run, use `belljar resume {}`",
                     run.run_id
                 );
                 let fault = ToolFault::new(ErrorCode::ToolInDoubt, message).of_tool(&*name);
@@ -142,22 +149,21 @@ impl DurableCall {
         Ok((checked, doubt))
     }
 
-    /// Nothing more is to be found out about this doubt now; after the last, the run stops if a
-    /// person has to decide about one.
+    /// Closes this doubt; after the last one, the run stops if a person has to decide about one.
     fn close(&self, undecided: Option<ToolFault>) {
         if let Some(fault) = self.doubts.close(undecided) {
-            (self.out)(Delivery::Stop(StopReason::InDoubt(fault)));
+            (self.out)(GuestInput::Stop(StopReason::InDoubt(fault)));
         }
     }
 }
 
-/// What becomes of a call of which nobody knows whether it happened.
+/// What to do about a call in doubt.
 enum Doubt {
-    /// It is made again.
+    /// The call is repeated.
     Retry,
-    /// It happened, and gave this, as JSON.
+    /// It happened, with this result as JSON.
     Happened(Vec<u8>),
-    /// It fails.
+    /// It fails in the code, as a person decided.
     Fail,
 }
 
@@ -165,14 +171,14 @@ fn is_json(text: &[u8]) -> bool {
     serde_json::from_slice::<serde::de::IgnoredAny>(text).is_ok()
 }
 
-/// Writes down what a call is going to do before it does it.
+/// Writes each step of a call to the journal before it happens.
 pub(super) struct JournalGate {
     call: u32,
     store: Store,
     lease: Lease,
     now_ms: fn() -> i64,
-    /// What was asked for, until that is written down.
-    called: Mutex<Option<Called>>,
+    /// The `called` entry, until it is written.
+    called: Mutex<Option<CallEntry>>,
     has_failed: AtomicBool,
     out: Sink,
     waits: Box<dyn Fn(bool) + Send + Sync>,
@@ -181,16 +187,16 @@ pub(super) struct JournalGate {
 impl JournalGate {
     pub(super) fn new(
         call: &ToolCall,
-        step: Step,
+        step: ReplayStep,
         (store, lease): (Store, Lease),
         now_ms: fn() -> i64,
         out: Sink,
         waits: impl Fn(bool) + Send + Sync + 'static,
     ) -> Self {
         let number = call.call;
-        let called = (step == Step::Fresh).then(|| {
+        let called = (step == ReplayStep::Fresh).then(|| {
             let ToolCall { call, server, tool, arguments, .. } = call.clone();
-            Called { call, server, tool, arguments }
+            CallEntry { call, server, tool, arguments }
         });
         Self {
             call: number,
@@ -204,27 +210,27 @@ impl JournalGate {
         }
     }
 
-    /// Whether the journal could not be written, and the run is being ended for it.
+    /// Whether writing the journal failed, so that the run is being ended.
     fn has_failed(&self) -> bool {
         self.has_failed.load(Ordering::SeqCst)
     }
 
-    /// What was asked for, if that is not written down yet.
-    fn take_called(&self) -> Option<Called> {
+    /// The `called` entry, if it is not written yet.
+    fn take_called(&self) -> Option<CallEntry> {
         self.called.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// What is not written down yet, as rows of the journal.
-    fn rows(&self, last: Option<Entry>) -> Vec<JournalRow> {
-        let entries = self.take_called().map(Entry::Called).into_iter().chain(last);
-        entries.map(Entry::into_row).collect()
+    /// The entries that are not written yet, as rows of the journal.
+    fn rows(&self, last: Option<JournalEntry>) -> Vec<JournalRow> {
+        let entries = self.take_called().map(JournalEntry::Called).into_iter().chain(last);
+        entries.map(JournalEntry::into_row).collect()
     }
 
-    /// Ends the run: code that went on from here could not be replayed.
+    /// Ends the run: if the code continued, it could not be replayed.
     fn fail(&self, error: &StoreError) -> ToolFault {
         let fault = not_written(error);
         self.has_failed.store(true, Ordering::SeqCst);
-        (self.out)(Delivery::Stop(StopReason::Failed(fault.clone())));
+        (self.out)(GuestInput::Stop(StopReason::Failed(fault.clone())));
         fault
     }
 }
@@ -245,7 +251,7 @@ impl Gate for JournalGate {
         audited: Option<AuditRow>,
     ) -> Result<Option<AuditId>, ToolFault> {
         crash_point("admitted");
-        let rows = self.rows(Some(Entry::Sent { call: self.call }));
+        let rows = self.rows(Some(JournalEntry::Sent { call: self.call }));
         let (store, lease, now_ms) = (&self.store, &self.lease, (self.now_ms)());
         let written = match audited {
             Some(row) => store.append_sent(lease, rows, row, now_ms).await.map(Some),

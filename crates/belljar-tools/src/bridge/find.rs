@@ -1,34 +1,39 @@
-//! Finding tools for a run, and giving them to it (D5).
+//! Finding tools for a run, and granting them (D5).
 
 use std::time::Duration;
 
 use tokio::task::JoinSet;
 
 use super::Bridge;
-use crate::{Catalogue, Glob, Hit, Tool, ToolGrants, UpstreamError, Wanted};
+use crate::{Catalogue, Glob, Hit, Tool, ToolGrants, ToolQuery, UpstreamError};
 
 impl Bridge {
     /// The tools of a catalogue that fit an intent best, best first.
-    pub async fn find(&self, catalogue: &Catalogue, wanted: Wanted) -> Vec<Hit> {
+    pub async fn find(&self, catalogue: &Catalogue, query: ToolQuery) -> Vec<Hit> {
         if let Some(store) = &self.config.store {
             self.finder.learn(store, (self.config.now_ms)()).await;
         }
         let (finder, catalogue) = (self.finder.clone(), catalogue.clone());
-        // Reading a large catalogue for the first time takes seconds.
-        let found = tokio::task::spawn_blocking(move || finder.search(&catalogue, &wanted)).await;
+        // Indexing a large catalogue for the first time takes seconds.
+        let found = tokio::task::spawn_blocking(move || finder.search(&catalogue, &query)).await;
         found.unwrap_or_default()
     }
 
-    /// Gives a run the `k` tools that fit its intent best, beside those it was given by name and no
-    /// others. Returns their names. Tools that policy denies whatever happens are not offered.
-    pub async fn give(&self, grants: &mut ToolGrants, intent: &str, k: usize) -> Vec<String> {
+    /// Grants a run the `k` tools that fit its intent best, in addition to those it was granted by
+    /// name. Returns their names. Tools that policy always denies are left out.
+    pub async fn grant_matching(
+        &self,
+        grants: &mut ToolGrants,
+        intent: &str,
+        k: usize,
+    ) -> Vec<String> {
         let (catalogue, _) = self.catalogue().await;
         let usable = |tool: &Tool| {
             let all = ToolGrants::default();
-            self.verdict(tool, &all).verdict != crate::Verdict::Deny
+            self.verdict(tool, &all).verdict != crate::PolicyVerdict::Deny
         };
-        // Denied ones are few; if they are not, there is little to find.
-        let hits = self.find(&catalogue, Wanted::new(intent, k.saturating_mul(4))).await;
+        // Four times as many: few of them are denied.
+        let hits = self.find(&catalogue, ToolQuery::new(intent, k.saturating_mul(4))).await;
         let fit = hits.into_iter().map(|hit| hit.tool).filter(usable).take(k);
         let names: Vec<String> = fit.map(|tool| tool.qualified_name()).collect();
         let found = names.iter().map(Glob::new);
@@ -37,8 +42,8 @@ impl Bridge {
         names
     }
 
-    /// The tools of all servers that the grants reach, and what became of those that have none in
-    /// time. Others are not started.
+    /// The tools of all servers that the grants reach, and the errors of those that did not answer in
+    /// time. Other servers are not started.
     pub async fn catalogue_for(
         &self,
         grants: &ToolGrants,
@@ -64,9 +69,9 @@ impl Bridge {
         (Catalogue::new(tools), failures)
     }
 
-    /// The tools a run may use that are known by name: those named one by one, and those of the
-    /// catalogue, as far as it is known, that fit a pattern. Starts no server.
-    pub async fn named(&self, grants: &ToolGrants) -> Vec<String> {
+    /// The names of the tools a run may use: exact grants, and cached tools that match a pattern.
+    /// Starts no server.
+    pub async fn granted_names(&self, grants: &ToolGrants) -> Vec<String> {
         let Some(only) = &grants.only else { return Vec::new() };
         let exact = only.iter().filter(|glob| glob.is_exact());
         let mut names: Vec<String> = exact.map(|glob| glob.as_str().to_owned()).collect();

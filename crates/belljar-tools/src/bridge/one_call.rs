@@ -1,19 +1,19 @@
-//! One call with a journal, for those who have no code: a task of a workflow.
+//! One durable call without guest code: a task of a workflow.
 
 use belljar_store::{Lease, Store};
-use belljar_wire::{ErrorCode, ToolCall, ToolFault};
+use belljar_wire::{ErrorCode, GuestAsk, GuestInput, StopReason, ToolCall, ToolFault};
 use tokio::sync::mpsc;
 
-use super::{Ask, Bridge, Delivery, RunBridge, RunContext, StopReason};
+use super::{Bridge, RunBridge, RunContext};
 
 impl Bridge {
-    /// Makes one call that outlives its host: policy, approval and audit row as for any call, and a
-    /// journal like that of a durable run. Asked again with the same run, it gives what the journal has,
-    /// goes on waiting for the person who was asked, makes a call that did not leave, and stops for one of
-    /// which nobody knows whether it happened.
+    /// Makes one call that survives its host: policy, approval and audit row as for any call, and a
+    /// journal like that of a durable run. Called again with the same run, it returns the recorded
+    /// outcome, continues to wait for the person, sends a call that was not sent, or stops for a call in
+    /// doubt.
     ///
     /// # Errors
-    /// Why there is no outcome: the call is in doubt, or the journal cannot be written or read.
+    /// If the call is in doubt, or the journal cannot be written or read.
     pub async fn call_durable(
         &self,
         run: RunContext,
@@ -27,17 +27,17 @@ impl Bridge {
         let calls = RunBridge::durable(self, run, journal, began_ms, sink).await;
         let mut calls = calls.map_err(|error| lost(error.to_string()))?;
         let tool = tool.to_owned();
-        calls.ask(Ask::Call(ToolCall { call: 1, server: None, tool, line: None, arguments }));
+        calls.ask(GuestAsk::Call(ToolCall { call: 1, server: None, tool, line: None, arguments }));
         while let Some(delivery) = delivered.recv().await {
             match delivery {
-                Delivery::Reply(reply) => {
+                GuestInput::Reply(reply) => {
                     return Ok(reply.outcome.map_err(|fault| ToolFault::from_json(&fault)));
                 }
-                Delivery::Stop(reason) => return Err(reason),
-                Delivery::Waiting(_) | Delivery::Timer { .. } => {}
+                GuestInput::Stop(reason) => return Err(reason),
+                GuestInput::WaitsForPerson(_) | GuestInput::Timer { .. } => {}
             }
         }
-        Err(lost("nothing came of the call".to_owned()))
+        Err(lost("the call ended without an outcome".to_owned()))
     }
 }
 

@@ -11,7 +11,7 @@ use std::{
 };
 
 use belljar_store::{Lease, Store};
-use belljar_wire::{ErrorCode, ToolCall, ToolFault, ToolReply};
+use belljar_wire::{ErrorCode, GuestAsk, GuestInput, StopReason, ToolCall, ToolFault, ToolReply};
 use tokio::{
     sync::{mpsc, watch},
     task::{AbortHandle, JoinSet},
@@ -22,63 +22,26 @@ use super::{
     call::OpenGate,
     doubts::Doubts,
     durable_call::{DurableCall, JournalGate},
-    sequence::{Arrival, GuestClock, Sequencer},
+    sequence::{GuestClock, InputArrival, Sequencer},
 };
 use crate::{
     arguments::canonical,
-    record::{Entry, UnreadableRow},
-    replay::{Diverged, Recorded, Replay, Step},
+    record::{JournalEntry, UnreadableRow},
+    replay::{Divergence, RecordedInput, Replay, ReplayStep},
 };
 
-/// Something code asks for.
-#[derive(Debug)]
-pub enum Ask {
-    /// A tool call.
-    Call(ToolCall),
-    /// To be told when this time has come. Only in durable runs.
-    Timer(f64),
-}
+/// Takes everything that reaches the code or ends its run.
+pub(super) type Sink = Arc<dyn Fn(GuestInput) + Send + Sync>;
 
-/// Something code gets, or what becomes of its run.
-#[derive(Debug)]
-pub enum Delivery {
-    /// How a call ended.
-    Reply(ToolReply),
-    /// A time has come.
-    Timer {
-        /// What the code's clock shows from here on.
-        now_ms: f64,
-    },
-    /// The run begins to wait for a person, or no longer does.
-    Waiting(bool),
-    /// The run is to be ended.
-    Stop(StopReason),
-}
-
-/// Why a run is ended by its bridge.
-#[derive(Debug)]
-pub enum StopReason {
-    /// A call may have happened, and a person has to say what to do.
-    InDoubt(ToolFault),
-    /// The code asks for something else than it did.
-    Diverged(ToolFault),
-    /// The journal cannot be written, or is another's now. What was written stays; the run can be
-    /// resumed from there.
-    Failed(ToolFault),
-}
-
-/// Where answers go.
-pub(super) type Sink = Arc<dyn Fn(Delivery) + Send + Sync>;
-
-/// The bridge of one run. Dropping it gives up on its calls.
+/// The bridge of one run. Dropping it abandons its calls.
 pub struct RunBridge {
     bridge: Bridge,
     run: Arc<RunContext>,
     out: Sink,
     waiting: Arc<AtomicU32>,
     calls: JoinSet<()>,
-    durable: Option<Durable>,
-    /// The code is not the one that was recorded: nothing more is done for it.
+    durable: Option<DurableState>,
+    /// The code is not the recorded one: its requests are ignored.
     has_diverged: bool,
 }
 
@@ -88,7 +51,7 @@ impl fmt::Debug for RunBridge {
     }
 }
 
-struct Durable {
+struct DurableState {
     store: Store,
     lease: Lease,
     replay: Replay,
@@ -96,8 +59,8 @@ struct Durable {
     timer: Option<AbortHandle>,
     clock: GuestClock,
     doubts: Doubts,
-    arrivals: mpsc::UnboundedSender<Arrival>,
-    /// Becomes true when the whole record has been fed.
+    arrivals: mpsc::UnboundedSender<InputArrival>,
+    /// Becomes true when the whole journal has been replayed.
     is_live: watch::Sender<bool>,
 }
 
@@ -106,7 +69,7 @@ impl RunBridge {
     pub fn plain(
         bridge: &Bridge,
         run: RunContext,
-        out: impl Fn(Delivery) + Send + Sync + 'static,
+        out: impl Fn(GuestInput) + Send + Sync + 'static,
     ) -> Self {
         Self {
             bridge: bridge.clone(),
@@ -119,16 +82,16 @@ impl RunBridge {
         }
     }
 
-    /// A bridge for a durable run, new or started again, whose clock showed `began_ms` first.
+    /// A bridge for a durable run, new or resumed, whose clock starts at `began_ms`.
     pub async fn durable(
         bridge: &Bridge,
         run: RunContext,
         (store, lease): (Store, Lease),
         began_ms: f64,
-        out: impl Fn(Delivery) + Send + Sync + 'static,
+        out: impl Fn(GuestInput) + Send + Sync + 'static,
     ) -> Result<Self, JournalError> {
         let rows = store.journal(&lease.run_id).await?;
-        let entries = rows.into_iter().map(|(_, row)| Entry::from_row(row));
+        let entries = rows.into_iter().map(|(_, row)| JournalEntry::from_row(row));
         let replay = Replay::new(entries.collect::<Result<Vec<_>, _>>()?);
         let mut this = Self::plain(bridge, run, out);
         let (arrivals, arrived) = mpsc::unbounded_channel();
@@ -142,7 +105,7 @@ impl RunBridge {
             clock: clock.clone(),
         };
         this.calls.spawn(sequencer.run(arrived, live));
-        this.durable = Some(Durable {
+        this.durable = Some(DurableState {
             store,
             lease,
             wanted: None,
@@ -156,21 +119,21 @@ impl RunBridge {
         Ok(this)
     }
 
-    /// The code asks for something.
-    pub fn ask(&mut self, ask: Ask) {
-        // Finished calls are of no further interest.
+    /// Takes a request of the code.
+    pub fn ask(&mut self, ask: GuestAsk) {
+        // Drop the tasks of finished calls.
         while self.calls.try_join_next().is_some() {}
         if self.has_diverged {
             return;
         }
         match (ask, self.durable.is_some()) {
-            (Ask::Call(call), is_durable) => {
-                // What cannot be read stays as it came, for the record, and is refused.
+            (GuestAsk::Call(call), is_durable) => {
+                // Unreadable arguments are recorded as they are, and refused later.
                 let arguments = canonical(&call.arguments).unwrap_or(call.arguments);
                 let call = ToolCall { arguments, ..call };
                 if is_durable { self.start_durable(call) } else { self.start_plain(call) }
             }
-            (Ask::Timer(at_ms), _) => {
+            (GuestAsk::Timer(at_ms), _) => {
                 if let Some(durable) = &mut self.durable {
                     durable.replay.want_timer();
                     durable.wanted = Some(at_ms);
@@ -180,7 +143,7 @@ impl RunBridge {
         }
     }
 
-    /// The run has ended by itself: whether it did all it had done before.
+    /// To be called when the code has ended: fails if it left out a recorded call.
     pub fn finish(&self) -> Result<(), ToolFault> {
         let not_asked = self.durable.as_ref().and_then(|durable| durable.replay.not_asked());
         not_asked.map_or(Ok(()), |diverged| Err(describe(&diverged)))
@@ -196,10 +159,9 @@ impl RunBridge {
                 bridge.perform(&run, &call, &gate).await
             };
             let outcome = outcome.map_err(|fault| fault.to_json());
-            out(Delivery::Reply(ToolReply { call: call.call, now_ms: None, outcome }));
+            out(GuestInput::Reply(ToolReply { call: call.call, now_ms: None, outcome }));
         });
-        // A tool of the program itself often answers at once: no task is needed for that. One that does
-        // not is asked again by the task, which is then woken.
+        // A local tool often answers at once, and then needs no task. Otherwise the task polls it again.
         let mut at_once = Context::from_waker(Waker::noop());
         if making.as_mut().poll(&mut at_once).is_pending() {
             self.calls.spawn(making);
@@ -212,11 +174,11 @@ impl RunBridge {
             Ok(step) => step,
             Err(diverged) => {
                 self.has_diverged = true;
-                (self.out)(Delivery::Stop(StopReason::Diverged(describe(&diverged))));
+                (self.out)(GuestInput::Stop(StopReason::Diverged(describe(&diverged))));
                 return;
             }
         };
-        if step != Step::Recorded {
+        if step != ReplayStep::Recorded {
             let journal = (durable.store.clone(), durable.lease.clone());
             let (doubts, arrivals) = (durable.doubts.clone(), durable.arrivals.clone());
             let (now_ms, out) = (self.bridge.config.now_ms, self.out.clone());
@@ -228,19 +190,19 @@ impl RunBridge {
         self.advance();
     }
 
-    /// Feeds what is recorded and asked for; after the last of it, time is real again.
+    /// Delivers recorded inputs that the code has asked for; after the last one, timers are real.
     fn advance(&mut self) {
         let Some(durable) = &mut self.durable else { return };
         while let Some(input) = durable.replay.next_input() {
             (self.out)(match input {
-                Recorded::Ended(ended) => Delivery::Reply(ToolReply {
+                RecordedInput::Ended(ended) => GuestInput::Reply(ToolReply {
                     call: ended.call,
                     now_ms: Some(ended.now_ms),
                     outcome: ended.outcome,
                 }),
-                Recorded::Timer { now_ms } => {
+                RecordedInput::Timer { now_ms } => {
                     durable.wanted = None;
-                    Delivery::Timer { now_ms }
+                    GuestInput::Timer { now_ms }
                 }
             });
         }
@@ -252,17 +214,17 @@ impl RunBridge {
         if let Some(earlier) = durable.timer.take() {
             earlier.abort();
         }
-        // By the code's clock: the machine's may have been set back since.
+        // By the code's clock: the machine's clock may have been set back since.
         let left_ms = (at_ms - durable.clock.now_ms()).max(0.0);
         let left = Duration::try_from_secs_f64(left_ms / 1e3).unwrap_or(Duration::MAX);
         let arrivals = durable.arrivals.clone();
         durable.timer = Some(self.calls.spawn(async move {
             tokio::time::sleep(left).await;
-            let _ = arrivals.send(Arrival::Timer { at_ms });
+            let _ = arrivals.send(InputArrival::Timer { at_ms });
         }));
     }
 
-    /// Tells when the first call begins to wait for a person, and when the last has ended.
+    /// Reports when the first call begins to wait for a person, and when the last one stops.
     fn waits(&self) -> impl Fn(bool) + Send + Sync + 'static {
         let (waiting, out) = (self.waiting.clone(), self.out.clone());
         move |begins| {
@@ -271,16 +233,16 @@ impl RunBridge {
                 false => waiting.fetch_sub(1, Ordering::SeqCst) == 1,
             };
             if changed {
-                out(Delivery::Waiting(begins));
+                out(GuestInput::WaitsForPerson(begins));
             }
         }
     }
 }
 
-/// Why a run cannot be started again.
+/// Why a run cannot be resumed.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
-    /// The store failed.
+    /// The journal could not be read from the store.
     #[error(transparent)]
     Store(#[from] belljar_store::StoreError),
     /// The journal is of another version, or damaged.
@@ -288,9 +250,9 @@ pub enum JournalError {
     Row(#[from] UnreadableRow),
 }
 
-fn describe(diverged: &Diverged) -> ToolFault {
-    let Diverged { call, before, now } = diverged;
-    let message = format!("call {call} was {before} when the code ran before, and is {now} now");
+fn describe(diverged: &Divergence) -> ToolFault {
+    let Divergence { call, before, now } = diverged;
+    let message = format!("call {call} was {before} in the recorded run, but is {now} now");
     ToolFault::new(ErrorCode::ReplayDiverged, message)
         .with_hint("a run can only be resumed with the code it was started with")
 }

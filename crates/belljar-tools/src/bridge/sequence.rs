@@ -1,32 +1,32 @@
-//! The order in which a durable run gets its inputs: written down first, then given.
+//! The order of a durable run's inputs: each is written to the journal first, then delivered.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use belljar_store::{Lease, Store, StoreError};
-use belljar_wire::{ErrorCode, ToolFault, ToolReply};
+use belljar_wire::{ErrorCode, GuestInput, StopReason, ToolFault, ToolReply};
 use tokio::sync::{mpsc, watch};
 
-use super::run::{Delivery, Sink, StopReason};
+use super::run::Sink;
 use crate::{
     crash::crash_point,
-    record::{Called, Ended, Entry},
+    record::{CallEntry, JournalEntry, OutcomeEntry},
 };
 
-/// Something that is about to become an input.
+/// An event that is about to become an input of the code.
 #[derive(Debug)]
-pub(super) enum Arrival {
+pub(super) enum InputArrival {
     /// A call has ended.
     Ended {
         call: u32,
-        /// What was asked for, if that is not in the journal yet.
-        called: Option<Called>,
+        /// The `called` entry, if it is not in the journal yet.
+        called: Option<CallEntry>,
         outcome: Result<Vec<u8>, Vec<u8>>,
     },
-    /// A time has come.
+    /// A timer is due.
     Timer { at_ms: f64 },
 }
 
-/// Writes arrivals to the journal in batches, and passes them on in the order they are in there.
+/// Writes arrivals to the journal in batches, and delivers them in that order.
 pub(super) struct Sequencer {
     pub(super) store: Store,
     pub(super) lease: Lease,
@@ -34,7 +34,7 @@ pub(super) struct Sequencer {
     pub(super) clock: GuestClock,
 }
 
-/// The code's clock: the machine's, except that it never goes back.
+/// The clock of guest code: the machine's clock, except that it never goes back.
 #[derive(Debug, Clone)]
 pub(super) struct GuestClock {
     machine_ms: fn() -> i64,
@@ -53,8 +53,8 @@ impl GuestClock {
         last_ms.max((self.machine_ms)() as f64)
     }
 
-    /// Shows the time, or `at_least_ms` if that is later. Whole milliseconds, which are the same
-    /// after they were written down.
+    /// Moves the clock to now, or to `at_least_ms` if that is later. Whole milliseconds, which survive
+    /// the journal unchanged.
     fn show(&self, at_least_ms: f64) -> f64 {
         let now_ms = self.now_ms().max(at_least_ms.ceil());
         *self.last_ms.lock().unwrap_or_else(PoisonError::into_inner) = now_ms;
@@ -63,14 +63,14 @@ impl GuestClock {
 }
 
 impl Sequencer {
-    /// Goes on until nothing can arrive any more.
+    /// Runs until every sender is dropped.
     pub(super) async fn run(
         self,
-        mut arrived: mpsc::UnboundedReceiver<Arrival>,
+        mut arrived: mpsc::UnboundedReceiver<InputArrival>,
         mut is_live: watch::Receiver<bool>,
     ) {
         while let Some(first) = arrived.recv().await {
-            // What is recorded comes first.
+            // The recorded inputs come first.
             if is_live.wait_for(|live| *live).await.is_err() {
                 return;
             }
@@ -79,11 +79,11 @@ impl Sequencer {
                 batch.push(more);
             }
             let (entries, answers) = self.inputs(batch);
-            let rows = entries.into_iter().map(Entry::into_row).collect();
+            let rows = entries.into_iter().map(JournalEntry::into_row).collect();
             let now_ms = (self.clock.machine_ms)();
             crash_point("answered");
             if let Err(error) = self.store.append(&self.lease, rows, now_ms).await {
-                (self.out)(Delivery::Stop(StopReason::Failed(not_written(&error))));
+                (self.out)(GuestInput::Stop(StopReason::Failed(not_written(&error))));
                 return;
             }
             crash_point("ended");
@@ -93,23 +93,27 @@ impl Sequencer {
         }
     }
 
-    /// The entries of a batch, and what the code gets of it.
-    fn inputs(&self, batch: Vec<Arrival>) -> (Vec<Entry>, Vec<Delivery>) {
+    /// The journal entries of a batch, and its deliveries.
+    fn inputs(&self, batch: Vec<InputArrival>) -> (Vec<JournalEntry>, Vec<GuestInput>) {
         let mut entries = Vec::new();
         let mut answers = Vec::new();
         for arrival in batch {
             match arrival {
-                Arrival::Ended { call, called, outcome } => {
+                InputArrival::Ended { call, called, outcome } => {
                     let now_ms = self.clock.show(f64::NEG_INFINITY);
-                    entries.extend(called.map(Entry::Called));
-                    entries.push(Entry::Ended(Ended { call, now_ms, outcome: outcome.clone() }));
+                    entries.extend(called.map(JournalEntry::Called));
+                    entries.push(JournalEntry::Ended(OutcomeEntry {
+                        call,
+                        now_ms,
+                        outcome: outcome.clone(),
+                    }));
                     let now_ms = Some(now_ms);
-                    answers.push(Delivery::Reply(ToolReply { call, now_ms, outcome }));
+                    answers.push(GuestInput::Reply(ToolReply { call, now_ms, outcome }));
                 }
-                Arrival::Timer { at_ms } => {
+                InputArrival::Timer { at_ms } => {
                     let now_ms = self.clock.show(at_ms);
-                    entries.push(Entry::Timer { now_ms });
-                    answers.push(Delivery::Timer { now_ms });
+                    entries.push(JournalEntry::Timer { now_ms });
+                    answers.push(GuestInput::Timer { now_ms });
                 }
             }
         }
@@ -117,7 +121,7 @@ impl Sequencer {
     }
 }
 
-/// Why a run cannot go on whose journal cannot be written. Calls that left are in there.
+/// The fault of a run whose journal cannot be written. Calls that were sent are in the journal.
 pub(super) fn not_written(error: &StoreError) -> ToolFault {
     if let StoreError::Fenced { .. } = error {
         let message = "another process has taken this run over";
@@ -126,8 +130,8 @@ pub(super) fn not_written(error: &StoreError) -> ToolFault {
     tracing::error!(error = error as &dyn std::error::Error, "the journal was not written");
     let message = "the run's journal could not be written, so the run was stopped";
     ToolFault::new(ErrorCode::RunInterrupted, message).with_hint(
-        "see the host's log; the disk may be full. Nothing is lost: a server goes on with the run \
-             by itself, `belljar resume` does so at once",
+        "see the host's log; the disk may be full. Nothing is lost: a server resumes the run \
+             by itself, `belljar resume` does it at once",
     )
 }
 

@@ -1,35 +1,35 @@
-//! Why a name means no tool, said so that the next attempt can be right.
+//! Errors for names that do not resolve to one tool, with suggestions.
 
 use crate::visible::{line, list};
 
-/// Why a name in guest code means no tool.
+/// Why a name in guest code does not resolve to one tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ResolveError {
-    /// No server is called so.
+    /// No server has this name.
     UnknownServer {
         /// As guest code spelt it.
         server: String,
         /// Servers with names like it, best first.
         nearest: Vec<String>,
-        /// All servers.
+        /// The servers that have tools.
         servers: Vec<String>,
     },
-    /// No tool is called so.
+    /// No tool has this name.
     UnknownTool {
         /// As guest code spelt it.
         name: String,
-        /// The server that was asked, if one was.
+        /// The server that the code named, if it named one.
         server: Option<String>,
         /// Tools with names like it, best first: of the server, or else qualified.
         nearest: Vec<String>,
-        /// All servers.
+        /// The servers that have tools.
         servers: Vec<String>,
     },
-    /// It could be one of several.
+    /// Several tools or servers match.
     Ambiguous {
         /// As guest code spelt it.
         name: String,
-        /// What it could be.
+        /// The names that match.
         candidates: Vec<String>,
     },
 }

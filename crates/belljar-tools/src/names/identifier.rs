@@ -1,7 +1,7 @@
-//! What a wrapper calls a tool: an identifier that leads back to the tool's own name.
+//! Identifiers for tools in the typed wrappers.
 //!
-//! An identifier keeps every letter and digit of the name in order and changes only case and
-//! separators, so that it folds to what the name folds to and the catalogue resolves it.
+//! An identifier keeps every letter and digit of the name in order and changes only case and separators,
+//! so that both fold to the same text and the catalogue can resolve it.
 
 use crate::spelling::words;
 

@@ -1,7 +1,7 @@
-//! Whether an argument is what a rule says, read against whoever wrote the call.
+//! Whether an argument meets a condition, when the caller may be hostile.
 //!
-//! The one who calls chooses how a value is spelt. So where several readings are possible a rule
-//! that allows wants all of them to fit, and a rule that asks or denies needs only one.
+//! The caller chooses how a value is spelt. So where several readings are possible, a rule that allows
+//! needs all of them to match, and a rule that asks or denies needs only one.
 
 use std::{borrow::Cow, slice};
 
@@ -10,26 +10,28 @@ use serde_json::{Map, Value};
 
 use super::{glob::Glob, rule::Condition};
 
-/// How doubt is resolved.
+/// How many of the possible readings have to match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reading {
-    /// For rules that allow: every reading has to fit.
+pub(super) enum MatchMode {
+    /// For rules that allow: every reading has to match.
     All,
-    /// For rules that ask or deny: one reading that fits is enough.
+    /// For rules that ask or deny: one reading is enough.
     Any,
 }
 
-/// Whether the argument at `path` is as wanted. One that is not there never is.
+/// Whether the argument at `path` meets the condition. A missing argument never does.
 pub(super) fn holds(
     wanted: &Condition,
     arguments: &Map<String, Value>,
     path: &str,
-    reading: Reading,
+    reading: MatchMode,
 ) -> bool {
     let found = at(arguments, path);
     match reading {
-        Reading::All => !found.is_empty() && found.iter().all(|value| fits(wanted, value, reading)),
-        Reading::Any => found.iter().any(|value| fits(wanted, value, reading)),
+        MatchMode::All => {
+            !found.is_empty() && found.iter().all(|value| fits(wanted, value, reading))
+        }
+        MatchMode::Any => found.iter().any(|value| fits(wanted, value, reading)),
     }
 }
 
@@ -46,7 +48,7 @@ fn at<'a>(arguments: &'a Map<String, Value>, path: &str) -> Vec<&'a Value> {
     found
 }
 
-fn fits(wanted: &Condition, value: &Value, reading: Reading) -> bool {
+fn fits(wanted: &Condition, value: &Value, reading: MatchMode) -> bool {
     let items = match value {
         Value::Array(items) => items.as_slice(),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
@@ -62,16 +64,16 @@ fn fits(wanted: &Condition, value: &Value, reading: Reading) -> bool {
         (Condition::Is(wanted), found) => wanted == found,
     };
     match reading {
-        Reading::All => !items.is_empty() && items.iter().all(one),
-        Reading::Any => items.iter().any(one),
+        MatchMode::All => !items.is_empty() && items.iter().all(one),
+        MatchMode::Any => items.iter().any(one),
     }
 }
 
-fn text_fits(glob: &Glob, text: &str, reading: Reading) -> bool {
+fn text_fits(glob: &Glob, text: &str, reading: MatchMode) -> bool {
     match reading {
         // `/tmp/*` is meant to be below /tmp, and `/tmp/../etc/passwd` is not.
-        Reading::All => glob.matches(text) && (glob.is_exact() || !is_doubtful(glob, text)),
-        Reading::Any => {
+        MatchMode::All => glob.matches(text) && (glob.is_exact() || !is_doubtful(glob, text)),
+        MatchMode::Any => {
             glob.matches(text)
                 || glob.matches(&straight(text))
                 || glob.matches(&straight(&compatible(text)))
@@ -79,17 +81,17 @@ fn text_fits(glob: &Glob, text: &str, reading: Reading) -> bool {
     }
 }
 
-/// Whether somebody who reads the text might end up elsewhere than the pattern says: as it is, or made
-/// plain, for an escape may be written in another script's signs too.
+/// Whether a reader of the text might arrive elsewhere than the pattern says: as it is written, or after
+/// normalisation, because escapes can be written with characters of other scripts.
 fn is_doubtful(glob: &Glob, text: &str) -> bool {
-    // What may be anything has nothing to be led out of.
+    // A pattern that matches anything has no boundary to escape from.
     let is_any = glob.as_str().chars().all(|wanted| wanted == '*');
     let doubtful = |text: &str| climbs(text) || !is_any && has_hidden_meaning(glob, text);
     doubtful(text) || doubtful(&compatible(text))
 }
 
-/// Whether a component of the text, read as a path or an address, is `..` to somebody: in another
-/// script's dots, with parameters, or with what a reader may drop in between.
+/// Whether some reader would take a component of the text for `..`: with dots of another script, with
+/// parameters, or with characters in between that a reader may drop.
 fn climbs(text: &str) -> bool {
     const SEPARATORS: [char; 7] = ['/', '\\', ';', '\u{2044}', '\u{2215}', '\u{2216}', '\u{29f8}'];
     let is_up =
@@ -99,7 +101,7 @@ fn climbs(text: &str) -> bool {
 }
 
 /// Whether the text has escapes of addresses or control characters that the pattern does not have:
-/// nobody knows how often a server decodes, and what it does with them.
+/// it is unknown how often a server decodes them.
 fn has_hidden_meaning(glob: &Glob, text: &str) -> bool {
     let written = glob.as_str();
     let is_written = |escape: &str| written.contains(escape);

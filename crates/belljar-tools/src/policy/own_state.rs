@@ -1,8 +1,8 @@
 //! Calls that name the directory of Belljar's own state.
 //!
-//! In there are the token with which approvals are decided and the records of other runs. A server
-//! that reads or writes files for code would be a way to them that no cell has, so a person is asked
-//! whatever the rules allow.
+//! It holds the token with which approvals are decided and the records of other runs. A server that reads
+//! or writes files for guest code could reach them, though no cell can. So a person is asked whatever the
+//! rules allow.
 
 use icu_normalizer::ComposingNormalizerBorrowed;
 use serde_json::{Map, Value};
@@ -13,7 +13,7 @@ const NAME: &str = ".belljar";
 /// Why such a call asks.
 pub(super) const REASON: &str = "its arguments name .belljar, where the token and the records are";
 
-/// Whether a text or a key in the arguments has the name in it, however it is spelt.
+/// Whether a text or a key in the arguments contains the name, in any spelling.
 pub(super) fn is_named(arguments: &Map<String, Value>) -> bool {
     arguments.iter().any(|(key, value)| is_in(key) || is_in_value(value))
 }

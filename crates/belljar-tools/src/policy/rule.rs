@@ -13,20 +13,20 @@ use serde::{
 use serde_json::{Map, Value};
 
 use super::{
-    condition::{Reading, holds},
+    condition::{MatchMode, holds},
     glob::Glob,
 };
 
-/// Which calls a list of the policy speaks of.
+/// A pattern of calls in one of the lists of the policy.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Rule {
+pub struct PolicyRule {
     tool: Glob,
     when: BTreeMap<String, Condition>,
-    /// It counts for tools of these servers only, if given.
+    /// If given, the rule applies only to tools of these servers.
     servers: Option<BTreeSet<String>>,
 }
 
-/// What an argument has to be.
+/// A condition on an argument.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Condition {
     /// A text that matches.
@@ -35,7 +35,7 @@ pub enum Condition {
     Is(Value),
 }
 
-/// Why something is no rule.
+/// Why a rule is not valid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RuleError {
     /// It names no tool.
@@ -44,12 +44,12 @@ pub enum RuleError {
     /// A condition names no argument.
     #[error("a condition needs the name of an argument")]
     NoArgument,
-    /// A condition is no text, number or boolean.
-    #[error("the condition on `{0}` is no text, number or boolean")]
+    /// A condition is not a text, number or boolean.
+    #[error("the condition on `{0}` is not a text, number or boolean")]
     NoScalar(String),
 }
 
-impl Rule {
+impl PolicyRule {
     /// A rule for all calls of the tools whose qualified name matches.
     pub fn new(tool: impl Into<Glob>) -> Result<Self, RuleError> {
         let tool = tool.into();
@@ -91,25 +91,25 @@ impl Rule {
         self.servers.as_ref().is_none_or(|servers| servers.contains(server))
     }
 
-    /// Whether the name is one of those it is for. Names of servers have no `__` in them.
+    /// Whether the rule applies to the tool of this name. Names of servers have no `__` in them.
     fn is_for(&self, name: &str) -> bool {
         let server = name.split_once("__").map_or(name, |(server, _)| server);
         self.tool.matches(name) && self.counts_for(server)
     }
 
-    /// Whether the rule speaks of this call.
+    /// Whether the rule covers this call.
     pub(super) fn matches(
         &self,
         name: &str,
         arguments: &Map<String, Value>,
-        reading: Reading,
+        reading: MatchMode,
     ) -> bool {
         let mut conditions = self.when.iter();
         self.is_for(name)
             && conditions.all(|(path, wanted)| holds(wanted, arguments, path, reading))
     }
 
-    /// Whether the rule could speak of a call of this tool.
+    /// Whether the rule could cover a call of this tool.
     pub(super) fn may_match(&self, name: &str) -> bool {
         self.is_for(name)
     }
@@ -121,13 +121,13 @@ impl Rule {
         fixed.starts_with(prefix) || prefix.starts_with(fixed) && fixed.len() < pattern.len()
     }
 
-    /// Whether the rule speaks of every call of this tool.
+    /// Whether the rule covers every call of this tool.
     pub(super) fn always_matches(&self, name: &str) -> bool {
         self.when.is_empty() && self.is_for(name)
     }
 }
 
-impl fmt::Display for Rule {
+impl fmt::Display for PolicyRule {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(to, "`{}`", self.tool)?;
         for (at, (argument, condition)) in self.when.iter().enumerate() {
@@ -141,7 +141,7 @@ impl fmt::Display for Rule {
     }
 }
 
-impl Serialize for Rule {
+impl Serialize for PolicyRule {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         if self.when.is_empty() && self.servers.is_none() {
             return self.tool.serialize(to);
@@ -164,16 +164,16 @@ impl Serialize for Rule {
     }
 }
 
-impl<'de> Deserialize<'de> for Rule {
+impl<'de> Deserialize<'de> for PolicyRule {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         from.deserialize_any(RuleVisitor)
     }
 }
 
-/// The table form.
+/// A rule that is written as a table.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Table {
+struct RuleTable {
     tool: Glob,
     #[serde(default)]
     when: Map<String, Value>,
@@ -182,19 +182,19 @@ struct Table {
 struct RuleVisitor;
 
 impl<'de> Visitor<'de> for RuleVisitor {
-    type Value = Rule;
+    type Value = PolicyRule;
 
     fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         to.write_str("a pattern such as \"fs__read_*\" or a table { tool, when }")
     }
 
-    fn visit_str<E: de::Error>(self, pattern: &str) -> Result<Rule, E> {
-        Rule::new(pattern).map_err(E::custom)
+    fn visit_str<E: de::Error>(self, pattern: &str) -> Result<PolicyRule, E> {
+        PolicyRule::new(pattern).map_err(E::custom)
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Rule, A::Error> {
-        let table = Table::deserialize(MapAccessDeserializer::new(map))?;
-        let rule = Rule::new(table.tool).map_err(de::Error::custom)?;
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<PolicyRule, A::Error> {
+        let table = RuleTable::deserialize(MapAccessDeserializer::new(map))?;
+        let rule = PolicyRule::new(table.tool).map_err(de::Error::custom)?;
         flattened(table.when)
             .into_iter()
             .try_fold(rule, |rule, (argument, wanted)| rule.when(&argument, wanted))

@@ -3,8 +3,10 @@
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use super::{Decision, Glob, Overrides, Policy, Rule, ToolGrants, Trust, Verdict};
-use crate::{Annotations, Catalogue, Tool};
+use super::{
+    Glob, Overrides, PolicyDecision, PolicyRule, PolicyVerdict, ToolGrants, ToolPolicy, Trust,
+};
+use crate::{Annotations, PolicySubject, Tool};
 
 fn tool(server: &str, name: &str, annotations: Annotations) -> Tool {
     Tool {
@@ -22,11 +24,11 @@ fn hints(read_only: Option<bool>, destructive: Option<bool>) -> Annotations {
     Annotations { read_only, destructive, ..Annotations::default() }
 }
 
-fn policy(text: &str) -> Policy {
+fn policy(text: &str) -> ToolPolicy {
     toml::from_str(text).unwrap()
 }
 
-fn decide(policy: &Policy, name: &str, arguments: &Value) -> Decision {
+fn decide(policy: &ToolPolicy, name: &str, arguments: &Value) -> PolicyDecision {
     let (server, name) = name.split_once("__").unwrap();
     policy.decide(
         &tool(server, name, Annotations::default()),
@@ -41,10 +43,10 @@ fn decide(policy: &Policy, name: &str, arguments: &Value) -> Decision {
 fn deny_comes_before_ask_before_allow() {
     let rules = policy("allow = ['fs__*']\nask = ['fs__write_*']\ndeny = ['fs__write_secret']");
     for (name, verdict) in [
-        ("fs__read_file", Verdict::Allow),
-        ("fs__write_file", Verdict::Ask),
-        ("fs__write_secret", Verdict::Deny),
-        ("git__log", Verdict::Ask),
+        ("fs__read_file", PolicyVerdict::Allow),
+        ("fs__write_file", PolicyVerdict::Ask),
+        ("fs__write_secret", PolicyVerdict::Deny),
+        ("git__log", PolicyVerdict::Ask),
     ] {
         assert_eq!(decide(&rules, name, &json!({})).verdict, verdict, "{name}");
     }
@@ -56,14 +58,14 @@ fn deny_comes_before_ask_before_allow() {
 
 #[test]
 fn defaults_believe_only_trusted_servers_and_the_operator() {
-    let none = Policy::default();
+    let none = ToolPolicy::default();
     let cases = [
-        (Trust::Untrusted, hints(Some(true), Some(false)), Verdict::Ask),
-        (Trust::Trusted, hints(None, None), Verdict::Ask),
-        (Trust::Trusted, hints(Some(false), None), Verdict::Ask),
-        (Trust::Trusted, hints(Some(false), Some(true)), Verdict::Ask),
-        (Trust::Trusted, hints(Some(true), None), Verdict::Allow),
-        (Trust::Trusted, hints(None, Some(false)), Verdict::Allow),
+        (Trust::Untrusted, hints(Some(true), Some(false)), PolicyVerdict::Ask),
+        (Trust::Trusted, hints(None, None), PolicyVerdict::Ask),
+        (Trust::Trusted, hints(Some(false), None), PolicyVerdict::Ask),
+        (Trust::Trusted, hints(Some(false), Some(true)), PolicyVerdict::Ask),
+        (Trust::Trusted, hints(Some(true), None), PolicyVerdict::Allow),
+        (Trust::Trusted, hints(None, Some(false)), PolicyVerdict::Allow),
     ];
     for (trust, annotations, verdict) in cases {
         let tool = tool("s", "t", annotations);
@@ -75,7 +77,7 @@ fn defaults_believe_only_trusted_servers_and_the_operator() {
     let asked = tool("s", "t", hints(None, Some(true)));
     let decision =
         none.decide(&asked, Trust::Untrusted, &overrides, &Map::new(), &ToolGrants::default());
-    assert_eq!(decision.verdict, Verdict::Allow);
+    assert_eq!(decision.verdict, PolicyVerdict::Allow);
     assert!(overrides.is_idempotent(&tool("x", "put", hints(None, None)), Trust::Untrusted));
     assert!(overrides.is_idempotent(&asked, Trust::Untrusted));
     assert!(!overrides.is_read_only(&tool("x", "put", hints(Some(true), None)), Trust::Untrusted));
@@ -89,11 +91,11 @@ fn a_grant_turns_a_default_ask_into_allow_and_nothing_else() {
         let tool = tool(server, name, Annotations::default());
         rules.decide(&tool, Trust::Untrusted, &Overrides::default(), &Map::new(), &grants)
     };
-    assert_eq!(verdict("a", "other").verdict, Verdict::Allow);
-    assert_eq!(verdict("a", "asked").verdict, Verdict::Ask);
-    assert_eq!(verdict("a", "denied").verdict, Verdict::Deny);
+    assert_eq!(verdict("a", "other").verdict, PolicyVerdict::Allow);
+    assert_eq!(verdict("a", "asked").verdict, PolicyVerdict::Ask);
+    assert_eq!(verdict("a", "denied").verdict, PolicyVerdict::Deny);
     let outside = verdict("b", "other");
-    assert_eq!(outside.verdict, Verdict::Deny);
+    assert_eq!(outside.verdict, PolicyVerdict::Deny);
     assert_eq!(outside.reason, "this run may use only the tools it was given");
 }
 
@@ -107,19 +109,19 @@ fn conditions_look_at_arguments() {
         "#,
     );
     let write = |path: Value| decide(&rules, "fs__write_file", &json!({"path": path})).verdict;
-    assert_eq!(write(json!("/tmp/a/b.txt")), Verdict::Allow);
-    assert_eq!(write(json!("/home/a")), Verdict::Ask);
-    assert_eq!(write(json!("/etc/passwd")), Verdict::Deny);
-    assert_eq!(write(json!(7)), Verdict::Ask);
-    assert_eq!(decide(&rules, "fs__write_file", &json!({})).verdict, Verdict::Ask);
+    assert_eq!(write(json!("/tmp/a/b.txt")), PolicyVerdict::Allow);
+    assert_eq!(write(json!("/home/a")), PolicyVerdict::Ask);
+    assert_eq!(write(json!("/etc/passwd")), PolicyVerdict::Deny);
+    assert_eq!(write(json!(7)), PolicyVerdict::Ask);
+    assert_eq!(decide(&rules, "fs__write_file", &json!({})).verdict, PolicyVerdict::Ask);
     let query = |options: Value| decide(&rules, "db__query", &options).verdict;
-    assert_eq!(query(json!({"options": {"limit": 10.0, "dry": true}})), Verdict::Allow);
-    assert_eq!(query(json!({"options": {"limit": 11, "dry": true}})), Verdict::Ask);
-    assert_eq!(query(json!({"options": {"limit": 10}})), Verdict::Ask);
+    assert_eq!(query(json!({"options": {"limit": 10.0, "dry": true}})), PolicyVerdict::Allow);
+    assert_eq!(query(json!({"options": {"limit": 11, "dry": true}})), PolicyVerdict::Ask);
+    assert_eq!(query(json!({"options": {"limit": 10}})), PolicyVerdict::Ask);
     // A second spelling of the same argument cannot vouch for the first.
     assert_eq!(
         query(json!({"options.dry": true, "options": {"limit": 10, "dry": false}})),
-        Verdict::Ask
+        PolicyVerdict::Ask
     );
 }
 
@@ -140,12 +142,12 @@ fn a_path_that_climbs_never_matches_an_allow_and_cannot_hide_from_a_deny() {
         "/tmp/a\0b",
         "/tmp/..%2fx",
     ] {
-        assert_eq!(verdict(path), Verdict::Ask, "{path}");
+        assert_eq!(verdict(path), PolicyVerdict::Ask, "{path}");
     }
     for path in ["/tmp/../etc/passwd", "//etc/passwd", "/etc/./passwd", "/./etc/x", "/../etc/x"] {
-        assert_eq!(verdict(path), Verdict::Deny, "{path}");
+        assert_eq!(verdict(path), PolicyVerdict::Deny, "{path}");
     }
-    assert_eq!(verdict("/tmp/a..b/...c"), Verdict::Allow);
+    assert_eq!(verdict("/tmp/a..b/...c"), PolicyVerdict::Allow);
 }
 
 #[test]
@@ -161,14 +163,14 @@ fn s14_escapes_in_another_scripts_signs_are_escapes() {
         "/srv/%\u{ff12}\u{ff45}%\u{ff12}\u{ff45}/x",
         "/srv/\u{ff05}252e\u{ff05}252e\u{ff05}252fx",
     ] {
-        assert_eq!(verdict("fs__read", path), Verdict::Ask, "{path:?}");
-        assert_eq!(verdict("any__read", path), Verdict::Ask, "{path:?}");
+        assert_eq!(verdict("fs__read", path), PolicyVerdict::Ask, "{path:?}");
+        assert_eq!(verdict("any__read", path), PolicyVerdict::Ask, "{path:?}");
     }
     for path in ["/srv/\u{ff05}00", "/srv/\u{ff05}u0041", "/srv/a\u{fe6a}20b"] {
-        assert_eq!(verdict("fs__read", path), Verdict::Ask, "{path:?}");
-        assert_eq!(verdict("any__read", path), Verdict::Allow, "{path:?}");
+        assert_eq!(verdict("fs__read", path), PolicyVerdict::Ask, "{path:?}");
+        assert_eq!(verdict("any__read", path), PolicyVerdict::Allow, "{path:?}");
     }
-    assert_eq!(verdict("fs__read", "/srv/100\u{ff05} ｆull"), Verdict::Allow);
+    assert_eq!(verdict("fs__read", "/srv/100\u{ff05} ｆull"), PolicyVerdict::Allow);
 }
 
 #[test]
@@ -203,9 +205,9 @@ fn s14_a_path_that_climbs_in_some_readers_eyes_is_not_allowed() {
         "/srv/-..-/x",
         "/srv/a%20b",
     ] {
-        assert_eq!(verdict("fs__read", path), Verdict::Ask, "{path:?}");
+        assert_eq!(verdict("fs__read", path), PolicyVerdict::Ask, "{path:?}");
         // Rules that ask see what they saw before.
-        assert_eq!(verdict("asked__read", path), Verdict::Ask, "{path:?}");
+        assert_eq!(verdict("asked__read", path), PolicyVerdict::Ask, "{path:?}");
     }
     // Controls: what leads nowhere else.
     for path in [
@@ -219,14 +221,14 @@ fn s14_a_path_that_climbs_in_some_readers_eyes_is_not_allowed() {
         "/srv/x\u{200d}y",
         "/srv/...",
     ] {
-        assert_eq!(verdict("fs__read", path), Verdict::Allow, "{path:?}");
+        assert_eq!(verdict("fs__read", path), PolicyVerdict::Allow, "{path:?}");
     }
     // Written in the rule, or a rule for anything.
-    assert_eq!(verdict("web__get", "/srv/%20a%20b"), Verdict::Allow);
-    assert_eq!(verdict("web__get", "/srv/%20a%2fb"), Verdict::Ask);
-    assert_eq!(verdict("any__do", "two\nlines, 100%ab"), Verdict::Allow);
+    assert_eq!(verdict("web__get", "/srv/%20a%20b"), PolicyVerdict::Allow);
+    assert_eq!(verdict("web__get", "/srv/%20a%2fb"), PolicyVerdict::Ask);
+    assert_eq!(verdict("any__do", "two\nlines, 100%ab"), PolicyVerdict::Allow);
     // A deny looks through it as well.
-    assert_eq!(verdict("fs__read", "/srv/\u{ff0e}\u{ff0e}/etc/passwd"), Verdict::Deny);
+    assert_eq!(verdict("fs__read", "/srv/\u{ff0e}\u{ff0e}/etc/passwd"), PolicyVerdict::Deny);
 }
 
 #[test]
@@ -243,30 +245,30 @@ fn s20_arguments_that_name_the_own_state_always_ask() {
         json!({"path": "\u{ff0e}belljar/token"}),
         json!({"files": {".belljar/token": "x"}}),
     ] {
-        assert_eq!(verdict(arguments.clone()), Verdict::Ask, "{arguments}");
+        assert_eq!(verdict(arguments.clone()), PolicyVerdict::Ask, "{arguments}");
     }
     for arguments in [json!({"path": "belljar.toml"}), json!({"path": "a/belljar/b"}), json!({})] {
-        assert_eq!(verdict(arguments.clone()), Verdict::Allow, "{arguments}");
+        assert_eq!(verdict(arguments.clone()), PolicyVerdict::Allow, "{arguments}");
     }
     // What is denied stays denied.
     let denied = decide(&rules, "fs__delete", &json!({"path": ".belljar"}));
-    assert_eq!(denied.verdict, Verdict::Deny);
+    assert_eq!(denied.verdict, PolicyVerdict::Deny);
 }
 
 #[test]
 fn s5_a_rule_can_be_for_some_servers_only() {
     let own = std::collections::BTreeSet::from(["own".to_owned()]);
-    let rule = Rule::new("*").unwrap().only_of(own);
+    let rule = PolicyRule::new("*").unwrap().only_of(own);
     assert!(rule.may_concern_server("own") && !rule.may_concern_server("mine"));
-    let rules = Policy { allow: vec![rule], ..Policy::default() };
-    assert_eq!(decide(&rules, "own__delete", &json!({})).verdict, Verdict::Allow);
+    let rules = ToolPolicy { allow: vec![rule], ..ToolPolicy::default() };
+    assert_eq!(decide(&rules, "own__delete", &json!({})).verdict, PolicyVerdict::Allow);
     for name in ["mine__delete", "own2__delete", "mine__own__delete"] {
-        assert_eq!(decide(&rules, name, &json!({})).verdict, Verdict::Ask, "{name}");
+        assert_eq!(decide(&rules, name, &json!({})).verdict, PolicyVerdict::Ask, "{name}");
     }
-    let catalogue = |server| Catalogue::new(vec![tool(server, "t", Annotations::default())]);
     let may_ask = |server| {
         let (none, all) = (Overrides::default(), ToolGrants::default());
-        rules.may_ask(&catalogue(server), |_| Trust::Untrusted, &none, &all)
+        let tool = tool(server, "t", Annotations::default());
+        rules.may_ask([PolicySubject::Listed(&tool)], |_| Trust::Untrusted, &none, &all)
     };
     assert!(may_ask("mine") && !may_ask("own"));
 }
@@ -278,11 +280,11 @@ fn lists_are_allowed_whole_and_denied_by_one() {
          deny = [{ tool = 'fs__*', when = { paths = '/etc/*' } }]",
     );
     let verdict = |paths: Value| decide(&rules, "fs__read", &json!({"paths": paths})).verdict;
-    assert_eq!(verdict(json!(["/tmp/a", "/tmp/b"])), Verdict::Allow);
-    assert_eq!(verdict(json!(["/tmp/a", "/home/b"])), Verdict::Ask);
-    assert_eq!(verdict(json!(["/tmp/a", "/etc/b"])), Verdict::Deny);
-    assert_eq!(verdict(json!([])), Verdict::Ask);
-    assert_eq!(verdict(json!([["/tmp/a"]])), Verdict::Ask);
+    assert_eq!(verdict(json!(["/tmp/a", "/tmp/b"])), PolicyVerdict::Allow);
+    assert_eq!(verdict(json!(["/tmp/a", "/home/b"])), PolicyVerdict::Ask);
+    assert_eq!(verdict(json!(["/tmp/a", "/etc/b"])), PolicyVerdict::Deny);
+    assert_eq!(verdict(json!([])), PolicyVerdict::Ask);
+    assert_eq!(verdict(json!([["/tmp/a"]])), PolicyVerdict::Ask);
 }
 
 #[test]
@@ -291,32 +293,30 @@ fn a_policy_that_is_none_says_where() {
         ("allow = ['']", "a rule needs a `server__tool` pattern, `*` for all"),
         (
             "allow = [{ tool = 'x', when = { a = [] } }]",
-            "the condition on `a` is no text, number or boolean",
+            "the condition on `a` is not a text, number or boolean",
         ),
         ("allow = [{ tool = 'x', if = {} }]", "unknown field `if`, expected `tool` or `when`"),
         ("allow = [7]", "expected a pattern such as \"fs__read_*\" or a table { tool, when }"),
         ("allowed = []", "unknown field `allowed`, expected one of `allow`, `ask`, `deny`"),
     ] {
-        let error = toml::from_str::<Policy>(text).unwrap_err().to_string();
+        let error = toml::from_str::<ToolPolicy>(text).unwrap_err().to_string();
         assert!(error.contains(told), "{text}: {error}");
         assert!(error.contains("line 1"), "{text}: {error}");
     }
     let written = "allow = [\"a\", { tool = \"b\", when = { \"x.y\" = 1 } }]";
     let read = policy(written);
-    let again: Policy = serde_json::from_value(serde_json::to_value(&read).unwrap()).unwrap();
+    let again: ToolPolicy = serde_json::from_value(serde_json::to_value(&read).unwrap()).unwrap();
     assert_eq!(again, read);
 }
 
 #[test]
 fn whether_a_run_may_ask_is_known_before_it_starts() {
-    let catalogue = Catalogue::new(vec![
-        tool("a", "read", hints(Some(true), None)),
-        tool("a", "write", hints(None, None)),
-    ]);
+    let tools = [tool("a", "read", hints(Some(true), None)), tool("a", "write", hints(None, None))];
     let may_ask = |rules: &str, only: Option<&str>| {
         let grants =
             ToolGrants { only: only.map(|glob| vec![Glob::from(glob)]), ..ToolGrants::default() };
-        policy(rules).may_ask(&catalogue, |_| Trust::Trusted, &Overrides::default(), &grants)
+        let listed = tools.iter().map(PolicySubject::Listed);
+        policy(rules).may_ask(listed, |_| Trust::Trusted, &Overrides::default(), &grants)
     };
     assert!(may_ask("", None));
     assert!(!may_ask("", Some("a__read")));
@@ -355,17 +355,17 @@ fn any_glob() -> impl Strategy<Value = String> {
     "[ab_*?]{1,5}"
 }
 
-fn any_rule() -> impl Strategy<Value = Rule> {
+fn any_rule() -> impl Strategy<Value = PolicyRule> {
     let wanted = prop_oneof![any_glob().prop_map(Value::from), any::<bool>().prop_map(Value::from)];
     (any_glob(), prop::option::of(("[xy]", wanted))).prop_map(|(glob, when)| {
-        let rule = Rule::new(glob.as_str()).unwrap();
+        let rule = PolicyRule::new(glob.as_str()).unwrap();
         when.into_iter().fold(rule, |rule, (path, wanted)| rule.when(&path, wanted).unwrap())
     })
 }
 
-fn any_policy() -> impl Strategy<Value = Policy> {
+fn any_policy() -> impl Strategy<Value = ToolPolicy> {
     let rules = || prop::collection::vec(any_rule(), 0..4);
-    (rules(), rules(), rules()).prop_map(|(allow, ask, deny)| Policy { allow, ask, deny })
+    (rules(), rules(), rules()).prop_map(|(allow, ask, deny)| ToolPolicy { allow, ask, deny })
 }
 
 fn any_grants() -> impl Strategy<Value = ToolGrants> {
@@ -393,11 +393,11 @@ fn any_call() -> impl Strategy<Value = (Tool, Map<String, Value>, Trust, Overrid
     )
 }
 
-fn severity(verdict: Verdict) -> u8 {
+fn severity(verdict: PolicyVerdict) -> u8 {
     match verdict {
-        Verdict::Allow => 0,
-        Verdict::Ask => 1,
-        Verdict::Deny => 2,
+        PolicyVerdict::Allow => 0,
+        PolicyVerdict::Ask => 1,
+        PolicyVerdict::Deny => 2,
     }
 }
 
@@ -409,9 +409,9 @@ proptest! {
         policy in any_policy(), grants in any_grants(), (tool, arguments, trust, overrides) in any_call(),
     ) {
         let mut policy = policy;
-        policy.deny.push(Rule::new(tool.qualified_name().as_str()).unwrap());
+        policy.deny.push(PolicyRule::new(tool.qualified_name().as_str()).unwrap());
         let decision = policy.decide(&tool, trust, &overrides, &arguments, &grants);
-        prop_assert_eq!(decision.verdict, Verdict::Deny);
+        prop_assert_eq!(decision.verdict, PolicyVerdict::Deny);
         prop_assert!(!decision.reason.is_empty());
     }
 
@@ -420,7 +420,7 @@ proptest! {
         policy in any_policy(), grants in any_grants(), (tool, arguments, trust, overrides) in any_call(),
         rule in any_rule(),
     ) {
-        let verdict = |policy: &Policy, grants: &ToolGrants| {
+        let verdict = |policy: &ToolPolicy, grants: &ToolGrants| {
             severity(policy.decide(&tool, trust, &overrides, &arguments, grants).verdict)
         };
         let before = verdict(&policy, &grants);
@@ -439,10 +439,9 @@ proptest! {
     fn a_run_that_may_not_ask_never_asks(
         policy in any_policy(), grants in any_grants(), (tool, arguments, trust, overrides) in any_call(),
     ) {
-        let catalogue = Catalogue::new(vec![tool.clone()]);
         let verdict = policy.decide(&tool, trust, &overrides, &arguments, &grants).verdict;
-        if verdict == Verdict::Ask {
-            prop_assert!(policy.may_ask(&catalogue, |_| trust, &overrides, &grants));
+        if verdict == PolicyVerdict::Ask {
+            prop_assert!(policy.may_ask([PolicySubject::Listed(&tool)], |_| trust, &overrides, &grants));
         }
     }
 
@@ -467,8 +466,8 @@ proptest! {
 #[test]
 fn d7_a_rule_may_concern_a_server_of_which_nothing_is_known() {
     let asks = |pattern: &str| {
-        let ask = vec![Rule::new(pattern).expect("a rule")];
-        Policy { ask, ..Policy::default() }.may_ask_about("fs")
+        let ask = vec![PolicyRule::new(pattern).expect("a rule")];
+        ToolPolicy { ask, ..ToolPolicy::default() }.may_ask_about("fs")
     };
     for pattern in ["fs__write_file", "fs__*", "*", "*__delete_*", "f?__x", "fs*"] {
         assert!(asks(pattern), "{pattern}");

@@ -2,8 +2,8 @@
 
 use belljar_wire::ToolCall;
 
-use super::{Recorded, Replay, Step};
-use crate::record::{Called, Ended, Entry};
+use super::{RecordedInput, Replay, ReplayStep};
+use crate::record::{CallEntry, JournalEntry, OutcomeEntry};
 
 fn call(number: u32, tool: &str) -> ToolCall {
     ToolCall {
@@ -15,17 +15,17 @@ fn call(number: u32, tool: &str) -> ToolCall {
     }
 }
 
-fn called(number: u32, tool: &str) -> Entry {
+fn called(number: u32, tool: &str) -> JournalEntry {
     let ToolCall { call, server, tool, arguments, .. } = call(number, tool);
-    Entry::Called(Called { call, server, tool, arguments })
+    JournalEntry::Called(CallEntry { call, server, tool, arguments })
 }
 
-fn ended(call: u32, now_ms: f64) -> Ended {
-    Ended { call, now_ms, outcome: Ok(call.to_string().into_bytes()) }
+fn ended(call: u32, now_ms: f64) -> OutcomeEntry {
+    OutcomeEntry { call, now_ms, outcome: Ok(call.to_string().into_bytes()) }
 }
 
-fn sent(call: u32) -> Entry {
-    Entry::Sent { call }
+fn sent(call: u32) -> JournalEntry {
+    JournalEntry::Sent { call }
 }
 
 /// Two calls side by side, the second of which ended first, and a third that did not end.
@@ -35,9 +35,9 @@ fn record() -> Replay {
         sent(1),
         called(2, "b"),
         sent(2),
-        Entry::Ended(ended(2, 10.0)),
-        Entry::Timer { now_ms: 20.0 },
-        Entry::Ended(ended(1, 30.0)),
+        JournalEntry::Ended(ended(2, 10.0)),
+        JournalEntry::Timer { now_ms: 20.0 },
+        JournalEntry::Ended(ended(1, 30.0)),
         called(3, "c"),
         sent(3),
         called(4, "d"),
@@ -48,15 +48,15 @@ fn record() -> Replay {
 fn d8_outcomes_come_in_the_recorded_order_and_not_before_they_are_asked_for() {
     let mut replay = record();
     assert_eq!(replay.last_now_ms(), Some(30.0));
-    assert_eq!(replay.ask(&call(1, "a")), Ok(Step::Recorded));
+    assert_eq!(replay.ask(&call(1, "a")), Ok(ReplayStep::Recorded));
     assert_eq!(replay.next_input(), None);
-    assert_eq!(replay.ask(&call(2, "b")), Ok(Step::Recorded));
-    assert_eq!(replay.next_input(), Some(Recorded::Ended(ended(2, 10.0))));
+    assert_eq!(replay.ask(&call(2, "b")), Ok(ReplayStep::Recorded));
+    assert_eq!(replay.next_input(), Some(RecordedInput::Ended(ended(2, 10.0))));
     assert_eq!(replay.next_input(), None);
     replay.want_timer();
-    assert_eq!(replay.next_input(), Some(Recorded::Timer { now_ms: 20.0 }));
+    assert_eq!(replay.next_input(), Some(RecordedInput::Timer { now_ms: 20.0 }));
     assert!(!replay.is_over());
-    assert_eq!(replay.next_input(), Some(Recorded::Ended(ended(1, 30.0))));
+    assert_eq!(replay.next_input(), Some(RecordedInput::Ended(ended(1, 30.0))));
     assert!(replay.is_over());
     assert_eq!(replay.next_input(), None);
 }
@@ -64,13 +64,13 @@ fn d8_outcomes_come_in_the_recorded_order_and_not_before_they_are_asked_for() {
 #[test]
 fn d8_a_call_that_left_and_did_not_come_back_is_in_doubt() {
     let mut replay = record();
-    assert_eq!(replay.ask(&call(3, "c")), Ok(Step::InDoubt { times_sent: 1 }));
-    assert_eq!(replay.ask(&call(4, "d")), Ok(Step::NotSent));
-    assert_eq!(replay.ask(&call(5, "e")), Ok(Step::Fresh));
+    assert_eq!(replay.ask(&call(3, "c")), Ok(ReplayStep::InDoubt { times_sent: 1 }));
+    assert_eq!(replay.ask(&call(4, "d")), Ok(ReplayStep::NotSent));
+    assert_eq!(replay.ask(&call(5, "e")), Ok(ReplayStep::Fresh));
     assert_eq!(replay.doubts(), 1);
     // What was made again, and did not come back again, is another doubt than the first.
     let mut again = Replay::new([called(1, "a"), sent(1), sent(1)]);
-    assert_eq!(again.ask(&call(1, "a")), Ok(Step::InDoubt { times_sent: 2 }));
+    assert_eq!(again.ask(&call(1, "a")), Ok(ReplayStep::InDoubt { times_sent: 2 }));
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn d8_another_program_is_noticed() {
     // Control: the line may differ, as when a comment was added above.
     let mut moved = call(1, "a");
     moved.line = Some(99);
-    assert_eq!(record().ask(&moved), Ok(Step::Recorded));
+    assert_eq!(record().ask(&moved), Ok(ReplayStep::Recorded));
 }
 
 #[test]

@@ -3,14 +3,15 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{Answer, Block, value_of};
+use super::{AnswerParts, Block, value_of};
 
 fn text(text: &str) -> Block<'_> {
     Block::Text { text }
 }
 
 fn bytes(content: &[Block<'_>]) -> Vec<u8> {
-    value_of(Answer { structured: None, content, is_error: false, output_schema: None }).unwrap()
+    value_of(AnswerParts { structured: None, content, is_error: false, output_schema: None })
+        .unwrap()
 }
 
 fn value(content: &[Block<'_>]) -> Value {
@@ -24,7 +25,7 @@ fn structured_content_is_the_value() {
     let structured = json!({"result": [1, 2]});
     let with = |output_schema| {
         let content = [text("{\"other\": 1}")];
-        let answer = Answer {
+        let answer = AnswerParts {
             structured: Some(&structured),
             content: &content,
             is_error: false,
@@ -107,12 +108,12 @@ fn several_blocks_are_a_list_and_other_kinds_are_objects() {
 #[test]
 fn an_error_has_the_text_of_the_answer() {
     let message = |structured: Option<&Value>, content: &[Block<'_>]| {
-        let answer = Answer { structured, content, is_error: true, output_schema: None };
+        let answer = AnswerParts { structured, content, is_error: true, output_schema: None };
         value_of(answer).unwrap_err().message
     };
     assert_eq!(message(None, &[text("no such file"), text("x")]), "no such file\nx");
     assert_eq!(message(Some(&json!({"code": 7})), &[]), "{\"code\":7}");
-    assert_eq!(message(None, &[]), "the tool says that it failed, and not why");
+    assert_eq!(message(None, &[]), "the tool reported an error without a message");
     assert_eq!(message(None, &[text(&"é".repeat(100_000))]).chars().count(), 16 * 1024 + 1);
 }
 

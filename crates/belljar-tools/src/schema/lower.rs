@@ -1,10 +1,10 @@
-//! The first pass: keywords to types, references to names, nothing resolved yet.
+//! The first pass: turns keywords into types and references into names; nothing is resolved yet.
 
 use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-use super::{Definition, Field, Note, Object, Rest, Schema, Tuple, Type, pointed};
+use super::{Definition, Note, ObjectType, Rest, Schema, SchemaField, TupleType, Type, pointed};
 
 /// Levels of types within types, without those behind a name.
 const MAX_DEPTH: usize = 20;
@@ -14,13 +14,13 @@ const MAX_TYPES: usize = 4_000;
 const MAX_NAMES: usize = 300;
 /// Fields read of one object.
 const MAX_FIELDS: usize = 400;
-/// A choice of more values is told by their kind.
+/// A choice of more values is described by their kinds only.
 const MAX_CHOICES: usize = 64;
 
 /// Reads a schema and all it refers to.
 pub(super) fn lower(schema: &Value) -> Schema {
     let mut reader =
-        Reader { root: schema, named: HashMap::new(), names: Vec::new(), left: MAX_TYPES };
+        SchemaReader { root: schema, named: HashMap::new(), names: Vec::new(), left: MAX_TYPES };
     let root = reader.value(schema, 0);
     let mut definitions: Vec<Definition> = Vec::new();
     // Definitions are read one after the other rather than where they are referred to, so that a
@@ -34,14 +34,14 @@ pub(super) fn lower(schema: &Value) -> Schema {
     Schema { root, definitions }
 }
 
-struct Reader<'a> {
+struct SchemaReader<'a> {
     root: &'a Value,
     named: HashMap<&'a str, usize>,
     names: Vec<&'a str>,
     left: usize,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> SchemaReader<'a> {
     fn value(&mut self, schema: &'a Value, depth: usize) -> Type {
         if depth > MAX_DEPTH || self.left == 0 {
             return Type::Unknown;
@@ -145,7 +145,7 @@ impl<'a> Reader<'a> {
         let closed = after == Some(&Value::Bool(false)) || most <= places.len();
         let rest = (!closed)
             .then(|| Box::new(after.map_or(Type::Unknown, |after| self.value(after, depth + 1))));
-        Type::Tuple(Tuple { items, required, rest })
+        Type::Tuple(TupleType { items, required, rest })
     }
 
     fn object(&mut self, keywords: &'a Map<String, Value>, depth: usize) -> Type {
@@ -157,10 +157,10 @@ impl<'a> Reader<'a> {
             declared.partition(|(name, _)| required.contains(&name.as_str()));
         first.append(&mut then);
         let too_many = first.len() > MAX_FIELDS;
-        let mut fields: Vec<Field> = first
+        let mut fields: Vec<SchemaField> = first
             .into_iter()
             .take(MAX_FIELDS)
-            .map(|(name, schema)| Field {
+            .map(|(name, schema)| SchemaField {
                 name: name.clone(),
                 required: required.contains(&name.as_str()),
                 kind: self.value(schema, depth + 1),
@@ -171,7 +171,7 @@ impl<'a> Reader<'a> {
             let undeclared = properties.is_none_or(|properties| !properties.contains_key(name));
             if undeclared && !fields.iter().any(|field| field.name == name) {
                 let (name, note) = (name.to_owned(), Note::default());
-                fields.push(Field { name, required: true, kind: Type::Unknown, note });
+                fields.push(SchemaField { name, required: true, kind: Type::Unknown, note });
             }
         }
         let rest = if too_many {
@@ -179,7 +179,7 @@ impl<'a> Reader<'a> {
         } else {
             self.rest(keywords, depth)
         };
-        Type::Object(Object { fields, rest })
+        Type::Object(ObjectType { fields, rest })
     }
 
     fn rest(&mut self, keywords: &'a Map<String, Value>, depth: usize) -> Rest {
@@ -240,16 +240,16 @@ fn literal(value: &Value, depth: usize) -> Type {
         Value::Array(_) | Value::Object(_) if depth > MAX_DEPTH => Type::Unknown,
         Value::Array(items) => {
             let items: Vec<Type> = items.iter().map(|item| literal(item, depth + 1)).collect();
-            Type::Tuple(Tuple { required: items.len(), items, rest: None })
+            Type::Tuple(TupleType { required: items.len(), items, rest: None })
         }
         Value::Object(fields) => {
-            let fields = fields.iter().map(|(name, value)| Field {
+            let fields = fields.iter().map(|(name, value)| SchemaField {
                 name: name.clone(),
                 required: true,
                 kind: literal(value, depth + 1),
                 note: Note::default(),
             });
-            Type::Object(Object { fields: fields.collect(), rest: Rest::Closed })
+            Type::Object(ObjectType { fields: fields.collect(), rest: Rest::Closed })
         }
     }
 }

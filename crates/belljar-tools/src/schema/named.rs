@@ -1,4 +1,4 @@
-//! The last pass: which definitions keep their names, and none that is only itself.
+//! The last pass: inlines definitions, or keeps their names, and removes empty recursion.
 
 use std::collections::HashSet;
 
@@ -7,8 +7,8 @@ use super::{Definition, Schema, Type, simplify::union};
 /// How deep definitions are written within each other before they keep their names.
 const MAX_INLINED: usize = 6;
 
-/// Writes small definitions and those used once in place, breaks those made of nothing but
-/// themselves, and drops those nobody uses.
+/// Inlines definitions that are small or used once, breaks those made of nothing but themselves, and
+/// drops those that are not used.
 pub(super) fn tidy(mut schema: Schema) -> Schema {
     let hollow: Vec<bool> =
         (0..schema.definitions.len()).map(|index| is_hollow(&schema.definitions, index)).collect();

@@ -1,4 +1,4 @@
-//! What a schema says about a value besides its type: the words a reader wants beside a field.
+//! The remarks of a schema on a field: description, default, format and bounds.
 
 use serde_json::{Map, Value};
 
@@ -7,7 +7,7 @@ use crate::visible::line;
 /// Remarks on a field, in the server's words.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Note {
-    /// What it is.
+    /// The server's own words about the field.
     pub(crate) description: Option<String>,
     /// Its default, format and bounds, each a few words.
     pub(crate) facts: Vec<String>,

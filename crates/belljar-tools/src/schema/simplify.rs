@@ -1,19 +1,19 @@
-//! The second pass: unions without repetition, and what has to be several things at once made one.
+//! The second pass: removes repetition from unions, and merges types that apply at once.
 
 use serde_json::Value;
 
-use super::{Definition, Field, Object, Rest, Schema, Tuple, Type};
+use super::{Definition, ObjectType, Rest, Schema, SchemaField, TupleType, Type};
 
-/// Branches a union may get when something else is worked into each of them.
+/// Branches a union may have when another type is merged into each of them.
 const MAX_BRANCHES: usize = 32;
 /// Fields and branches one schema may gain by merging.
 const MAX_MERGED: usize = 4_000;
-/// How many names may stand for names before one is looked through no more.
-const MAX_LOOKS: usize = 8;
+/// How many names are followed, one through the other.
+const MAX_FOLLOWED: usize = 8;
 
 /// Simplifies all types of a schema.
 pub(super) fn simplify(schema: Schema) -> Schema {
-    let mut work = Work { raw: &schema.definitions, left: MAX_MERGED };
+    let mut work = Simplifier { raw: &schema.definitions, left: MAX_MERGED };
     let root = work.simple(schema.root.clone(), 0);
     let definitions = schema
         .definitions
@@ -26,42 +26,42 @@ pub(super) fn simplify(schema: Schema) -> Schema {
     Schema { root, definitions }
 }
 
-struct Work<'a> {
+struct Simplifier<'a> {
     raw: &'a [Definition],
     left: usize,
 }
 
-impl Work<'_> {
-    /// The type with everything in it simplified. `looks` counts the names looked through to get
-    /// here, which is what ends a definition made of itself.
-    fn simple(&mut self, kind: Type, looks: usize) -> Type {
+impl Simplifier<'_> {
+    /// The type with everything in it simplified. `depth` counts the names that were followed to get
+    /// here, which ends the recursion of a definition made of itself.
+    fn simple(&mut self, kind: Type, depth: usize) -> Type {
         if let Type::Union(types) = kind {
-            return union(types.into_iter().map(|kind| self.simple(kind, looks)).collect());
+            return union(types.into_iter().map(|kind| self.simple(kind, depth)).collect());
         }
         if let Type::Both(types) = kind {
-            let types: Vec<Type> = types.into_iter().map(|kind| self.simple(kind, looks)).collect();
+            let types: Vec<Type> = types.into_iter().map(|kind| self.simple(kind, depth)).collect();
             let meant = !types.contains(&Type::Never);
             let joined = types
                 .into_iter()
-                .fold(Type::Unknown, |joined, kind| self.join(joined, kind, looks));
+                .fold(Type::Unknown, |joined, kind| self.join(joined, kind, depth));
             // Nothing can be two kinds at once; the schema must mean something else.
             return if meant && joined == Type::Never { Type::Unknown } else { joined };
         }
-        kind.map(|inner| self.simple(inner, looks))
+        kind.map(|inner| self.simple(inner, depth))
     }
 
-    /// What is both `left` and `right`.
-    fn join(&mut self, left: Type, right: Type, looks: usize) -> Type {
+    /// The type of values that are both `left` and `right`.
+    fn join(&mut self, left: Type, right: Type, depth: usize) -> Type {
         match (left, right) {
             (Type::Unknown, other) | (other, Type::Unknown) => other,
             (Type::Never, _) | (_, Type::Never) => Type::Never,
             (left, right) if left == right => left,
             (Type::Union(branches), other) | (other, Type::Union(branches)) => {
-                self.join_union(branches, other, looks)
+                self.join_union(branches, other, depth)
             }
             (Type::Named(name), other) | (other, Type::Named(name)) => {
-                match self.look(name, looks) {
-                    Some(kind) => self.join(kind, other, looks + 1),
+                match self.follow(name, depth) {
+                    Some(kind) => self.join(kind, other, depth + 1),
                     None => Type::Both(vec![Type::Named(name), other]),
                 }
             }
@@ -69,12 +69,12 @@ impl Work<'_> {
                 types.push(other);
                 Type::Both(types)
             }
-            (Type::Object(left), Type::Object(right)) => self.join_objects(left, right, looks),
+            (Type::Object(left), Type::Object(right)) => self.join_objects(left, right, depth),
             (Type::Array(left), Type::Array(right)) => {
-                Type::Array(Box::new(self.join(*left, *right, looks)))
+                Type::Array(Box::new(self.join(*left, *right, depth)))
             }
             (Type::Tuple(tuple), Type::Array(items)) | (Type::Array(items), Type::Tuple(tuple)) => {
-                Type::Tuple(Tuple { rest: tuple.rest.map(|_| items), ..tuple })
+                Type::Tuple(TupleType { rest: tuple.rest.map(|_| items), ..tuple })
             }
             (left, right) if includes(&left, &right) => right,
             (left, right) if includes(&right, &left) => left,
@@ -82,17 +82,17 @@ impl Work<'_> {
         }
     }
 
-    fn join_union(&mut self, branches: Vec<Type>, other: Type, looks: usize) -> Type {
+    fn join_union(&mut self, branches: Vec<Type>, other: Type, depth: usize) -> Type {
         let others = if let Type::Union(others) = &other { others.len() } else { 1 };
         let product = branches.len().saturating_mul(others);
         if product > MAX_BRANCHES || self.left < product {
             return Type::Both(vec![Type::Union(branches), other]);
         }
         self.left -= product;
-        union(branches.into_iter().map(|kind| self.join(kind, other.clone(), looks)).collect())
+        union(branches.into_iter().map(|kind| self.join(kind, other.clone(), depth)).collect())
     }
 
-    fn join_objects(&mut self, left: Object, right: Object, looks: usize) -> Type {
+    fn join_objects(&mut self, left: ObjectType, right: ObjectType, depth: usize) -> Type {
         let count = left.fields.len() + right.fields.len();
         if self.left < count {
             return Type::Both(vec![Type::Object(left), Type::Object(right)]);
@@ -101,7 +101,7 @@ impl Work<'_> {
         let mut fields = left.fields;
         for field in right.fields {
             match fields.iter_mut().find(|known| known.name == field.name) {
-                Some(known) => self.join_field(known, field, looks),
+                Some(known) => self.join_field(known, field, depth),
                 None => fields.push(field),
             }
         }
@@ -110,28 +110,28 @@ impl Work<'_> {
             (Rest::Unsaid, rest) | (rest, Rest::Unsaid) => rest,
             (Rest::Closed, _) | (_, Rest::Closed) => Rest::Closed,
             (Rest::Typed(left), Rest::Typed(right)) => {
-                Rest::Typed(Box::new(self.join(*left, *right, looks)))
+                Rest::Typed(Box::new(self.join(*left, *right, depth)))
             }
         };
-        Type::Object(Object { fields, rest })
+        Type::Object(ObjectType { fields, rest })
     }
 
-    fn join_field(&mut self, known: &mut Field, other: Field, looks: usize) {
+    fn join_field(&mut self, known: &mut SchemaField, other: SchemaField, depth: usize) {
         known.required |= other.required;
-        known.kind = self.join(known.kind.clone(), other.kind, looks);
+        known.kind = self.join(known.kind.clone(), other.kind, depth);
         if known.note.is_empty() {
             known.note = other.note;
         }
     }
 
-    /// What a name stands for, unless it has been looked through too often.
-    fn look(&mut self, name: usize, looks: usize) -> Option<Type> {
+    /// The type of a name, unless too many names were followed.
+    fn follow(&mut self, name: usize, depth: usize) -> Option<Type> {
         let kind = &self.raw.get(name)?.kind;
-        if looks >= MAX_LOOKS {
+        if depth >= MAX_FOLLOWED {
             return None;
         }
         self.left = self.left.checked_sub(size(kind))?;
-        Some(self.simple(kind.clone(), looks + 1))
+        Some(self.simple(kind.clone(), depth + 1))
     }
 }
 

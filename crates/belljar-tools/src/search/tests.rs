@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Finder, Wanted};
+use super::{Finder, ToolQuery};
 use crate::{Annotations, Catalogue, Glob, Tool, ToolGrants};
 
 fn tool(server: &str, name: &str, description: &str) -> Tool {
@@ -26,20 +26,20 @@ fn catalogue() -> Catalogue {
     ])
 }
 
-fn names(finder: &Finder, catalogue: &Catalogue, wanted: &Wanted) -> Vec<String> {
+fn names(finder: &Finder, catalogue: &Catalogue, wanted: &ToolQuery) -> Vec<String> {
     finder.search(catalogue, wanted).iter().map(|hit| hit.tool.qualified_name()).collect()
 }
 
 #[test]
 fn d5_words_of_names_descriptions_and_arguments_are_found() {
     let (finder, catalogue) = (Finder::default(), catalogue());
-    let find = |intent: &str, k| names(&finder, &catalogue, &Wanted::new(intent, k));
+    let find = |intent: &str, k| names(&finder, &catalogue, &ToolQuery::new(intent, k));
     assert_eq!(find("show me the last commits", 1), ["git__git_log"]);
     assert_eq!(find("reading files", 1), ["fs__readTextFile"]);
     assert_eq!(find("", 3), Vec::<String>::new());
     assert_eq!(find("weather in Paris", 3), Vec::<String>::new());
     assert_eq!(find("repo", 10).len(), 4);
-    let hits = finder.search(&catalogue, &Wanted::new("commits log", 1));
+    let hits = finder.search(&catalogue, &ToolQuery::new("commits log", 1));
     assert_eq!(hits[0].why, ["log", "commits"]);
     assert_eq!(hits[0].words, 1.0);
 }
@@ -48,7 +48,7 @@ fn d5_words_of_names_descriptions_and_arguments_are_found() {
 fn one_question_has_one_answer_whatever_the_order_of_tools() {
     let mut tools: Vec<Tool> =
         (0..20).map(|n| tool("many", &format!("same_{n}"), "does the same")).collect();
-    let wanted = Wanted::new("same", 5);
+    let wanted = ToolQuery::new("same", 5);
     let forward = names(&Finder::default(), &Catalogue::new(tools.clone()), &wanted);
     tools.reverse();
     assert_eq!(names(&Finder::default(), &Catalogue::new(tools), &wanted), forward);
@@ -57,7 +57,7 @@ fn one_question_has_one_answer_whatever_the_order_of_tools() {
 #[test]
 fn d5_only_tools_that_may_be_used_are_found() {
     let grants = ToolGrants { only: Some(vec![Glob::new("fs__*")]), given: Vec::new() };
-    let wanted = Wanted { grants, ..Wanted::new("commit logs of a file", 10) };
+    let wanted = ToolQuery { grants, ..ToolQuery::new("commit logs of a file", 10) };
     let found = names(&Finder::default(), &catalogue(), &wanted);
     assert!(!found.is_empty() && found.iter().all(|name| name.starts_with("fs__")), "{found:?}");
 }
@@ -66,7 +66,7 @@ fn d5_only_tools_that_may_be_used_are_found() {
 fn d5_the_index_follows_the_catalogue_and_survives_damage() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("tools.index");
-    let wanted = Wanted::new("send a mail", 1);
+    let wanted = ToolQuery::new("send a mail", 1);
     let finder = Finder::new(Some(file.clone()));
     finder.search(&catalogue(), &wanted);
     let mut tools = catalogue().tools().to_vec();

@@ -1,4 +1,4 @@
-//! What is wrong with the configuration of a server, and what to write instead.
+//! Errors in the configuration of a server, and what to write instead.
 
 use thiserror::Error;
 
@@ -6,32 +6,34 @@ use thiserror::Error;
 /// of a variable.
 #[derive(Debug, Error)]
 pub enum ServerConfigError {
-    /// The file is not what it should be.
+    /// The file is not valid JSON, or not in the form of `.mcp.json`.
     #[error("not a list of MCP servers: {0}")]
     Json(#[from] serde_json::Error),
     /// The file has no servers in it.
-    #[error("no `mcpServers` in it")]
+    #[error("the file has no `mcpServers`")]
     NoServers,
     /// The name cannot be part of a tool's name.
     #[error("the server name `{name}` {rule}; rename it, for example to `{suggestion}`")]
     Name {
-        /// As configured.
+        /// The name as it is configured.
         name: String,
-        /// What is wrong with it.
+        /// The rule that it breaks.
         rule: &'static str,
-        /// A name that would do.
+        /// A valid name similar to it.
         suggestion: String,
     },
-    /// It can be neither started nor reached.
+    /// It has neither a command nor a URL.
     #[error("server `{server}` has neither `command` nor `url`; it needs one of them")]
     NoTransport {
-        /// Which.
+        /// The server's name in the configuration.
         server: String,
     },
-    /// It could be both started and reached.
-    #[error("server `{server}` has both `command` and `url`; remove one, or say which by `type`")]
+    /// It has both a command and a URL.
+    #[error(
+        "server `{server}` has both `command` and `url`; remove one, or choose one with `type`"
+    )]
     TwoTransports {
-        /// Which.
+        /// The server's name in the configuration.
         server: String,
     },
     /// The transport of the first protocol revision, superseded in 2025.
@@ -40,21 +42,21 @@ pub enum ServerConfigError {
          streamable HTTP: set `type` to `http` and `url` to that endpoint"
     )]
     Sse {
-        /// Which.
+        /// The server's name in the configuration.
         server: String,
     },
-    /// Not a transport.
+    /// Its `type` is no transport that this program knows.
     #[error("server `{server}` has type `{kind}`; known are `stdio` and `http`")]
     UnknownType {
-        /// Which.
+        /// The server's name in the configuration.
         server: String,
-        /// As configured.
+        /// The `type` as it is configured.
         kind: String,
     },
-    /// The endpoint is no HTTP address.
+    /// The endpoint is not an HTTP URL.
     #[error("`url` of server `{server}` does not begin with http:// or https://")]
     Url {
-        /// Which.
+        /// The server's name in the configuration.
         server: String,
     },
     /// A variable has no value.
@@ -63,31 +65,31 @@ pub enum ServerConfigError {
          give a default: ${{{variable}:-…}}"
     )]
     Unset {
-        /// Which.
+        /// The server's name in the configuration.
         server: String,
-        /// Where it is used.
+        /// The key in which it is used.
         key: String,
-        /// Its name.
+        /// The variable that is not set.
         variable: String,
     },
-    /// Something between `${` and `}` that is no variable.
+    /// The text between `${` and `}` is not the name of a variable.
     #[error("`{key}` of server `{server}` has `${{{text}}}` in it, which is not a variable")]
     NotAVariable {
-        /// Which.
+        /// The server's name in the configuration.
         server: String,
-        /// Where it is used.
+        /// The key in which it is used.
         key: String,
-        /// What is written there.
+        /// The text between the braces.
         text: String,
     },
-    /// A number that makes no sense.
+    /// A number is out of range.
     #[error("`{key}` of server `{server}` must be {range}")]
     OutOfRange {
-        /// Which.
+        /// The server's name in the configuration.
         server: String,
-        /// Where it is.
+        /// The key whose number is out of range.
         key: &'static str,
-        /// What it may be.
+        /// The values that are allowed.
         range: String,
     },
 }

@@ -1,17 +1,17 @@
-//! `${VAR}` and `${VAR:-default}`, the way other clients of the protocol write them.
+//! Expands `${VAR}` and `${VAR:-default}`, as other clients of the protocol do.
 
 use std::collections::BTreeMap;
 
 use super::ServerConfigError;
 
-/// Fills in variables in what is configured for one server.
+/// Expands variables in the configuration of one server.
 pub(super) struct Expander<'a> {
     pub(super) server: &'a str,
     pub(super) variables: &'a BTreeMap<String, String>,
 }
 
 impl Expander<'_> {
-    /// Fills in a text. Values are taken as they are: what looks like a variable in one is not.
+    /// Expands the variables of a text. Values are not expanded again.
     pub(super) fn expand(&self, key: &str, text: &str) -> Result<String, ServerConfigError> {
         let mut out = String::with_capacity(text.len());
         let mut rest = text;
@@ -30,7 +30,7 @@ impl Expander<'_> {
         Ok(out)
     }
 
-    /// Fills in the values of a table.
+    /// Expands the variables in the values of a table.
     pub(super) fn expand_table(
         &self,
         key: &str,
@@ -47,7 +47,7 @@ impl Expander<'_> {
             Some((name, default)) => (name, Some(default)),
             None => (inside, None),
         };
-        // VS Code's way to say the same.
+        // VS Code's spelling of the same.
         let name = name.strip_prefix("env:").unwrap_or(name);
         if !is_variable(name) {
             return Err(ServerConfigError::NotAVariable {

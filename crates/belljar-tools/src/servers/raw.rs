@@ -1,4 +1,4 @@
-//! Servers as files name them: strict in `belljar.toml`, forgiving in the files of other clients.
+//! Servers as written in files: strict in `belljar.toml`, lenient in the files of other clients.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -7,28 +7,28 @@ use serde_json::Value;
 
 use super::ServerConfigError;
 
-/// One server as a table `[mcp_servers.NAME]` of `belljar.toml` says it. Unknown keys are errors.
+/// One table `[mcp_servers.NAME]` of `belljar.toml`. Unknown keys are errors.
 #[derive(Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RawServer {
     /// A program that speaks over its standard streams.
     pub command: Option<String>,
-    /// Its arguments.
+    /// The command-line arguments of the program.
     pub args: Vec<String>,
     /// Variables it gets in addition to a few harmless ones.
     pub env: BTreeMap<String, String>,
-    /// Where it starts.
+    /// The directory the program is started in; relative ones start from the project.
     pub cwd: Option<String>,
     /// `stdio` or `http`; needed only where `command` and `url` do not say it.
     #[serde(rename = "type")]
     pub kind: Option<String>,
     /// The endpoint of a server that speaks streamable HTTP.
     pub url: Option<String>,
-    /// Sent with each request to it.
+    /// Headers sent with each request.
     pub headers: BTreeMap<String, String>,
-    /// Left out.
+    /// Whether the server is left out, as if it were not configured.
     pub disabled: bool,
-    /// Whether what it says of its tools is believed.
+    /// Whether the annotations of its tools are believed.
     pub trusted: bool,
     /// How many calls it gets at once.
     pub max_concurrent: Option<usize>,
@@ -38,7 +38,7 @@ pub struct RawServer {
     pub timeout: Option<u64>,
     /// After how many seconds without a call it is ended.
     pub idle_seconds: Option<u64>,
-    /// Globs of tools that may be called again when it is not known whether a call happened.
+    /// Globs of tools whose calls may be repeated when it is unknown whether they happened.
     pub idempotent: Vec<String>,
     /// Globs of tools that change nothing.
     pub read_only: Vec<String>,
@@ -56,31 +56,31 @@ impl fmt::Debug for RawServer {
     }
 }
 
-/// How a server is reached.
+/// How the host connects to a server.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Kind<'a> {
+pub(super) enum TransportKind<'a> {
     Stdio { command: &'a str },
     Http { url: &'a str },
 }
 
 impl RawServer {
-    /// How this server is reached, by its `type` or else by what it has.
-    pub(super) fn kind(&self, server: &str) -> Result<Kind<'_>, ServerConfigError> {
+    /// The transport, by `type` or else by whether `command` or `url` is set.
+    pub(super) fn kind(&self, server: &str) -> Result<TransportKind<'_>, ServerConfigError> {
         let server = || server.to_owned();
         let none = || ServerConfigError::NoTransport { server: server() };
         let (command, url) = (self.command.as_deref(), self.url.as_deref());
         match self.kind.as_deref() {
-            Some("stdio") => Ok(Kind::Stdio { command: command.ok_or_else(none)? }),
+            Some("stdio") => Ok(TransportKind::Stdio { command: command.ok_or_else(none)? }),
             Some("http" | "streamable-http" | "streamableHttp" | "streamable_http") => {
-                Ok(Kind::Http { url: url.ok_or_else(none)? })
+                Ok(TransportKind::Http { url: url.ok_or_else(none)? })
             }
             Some("sse") => Err(ServerConfigError::Sse { server: server() }),
             Some(kind) => {
                 Err(ServerConfigError::UnknownType { server: server(), kind: kind.to_owned() })
             }
             None => match (command, url) {
-                (Some(command), None) => Ok(Kind::Stdio { command }),
-                (None, Some(url)) => Ok(Kind::Http { url }),
+                (Some(command), None) => Ok(TransportKind::Stdio { command }),
+                (None, Some(url)) => Ok(TransportKind::Http { url }),
                 (None, None) => Err(none()),
                 (Some(_), Some(_)) => Err(ServerConfigError::TwoTransports { server: server() }),
             },
@@ -88,7 +88,7 @@ impl RawServer {
     }
 }
 
-/// One server as other clients write it: what is not known is theirs, and ignored.
+/// One server as other clients write it. Unknown keys are ignored.
 #[derive(Deserialize)]
 struct ForeignServer {
     command: Option<String>,
@@ -107,7 +107,7 @@ struct ForeignServer {
     disabled: bool,
 }
 
-/// A text, or what people write instead of one.
+/// A text, or a value that people write instead of one.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Scalar {
@@ -146,7 +146,7 @@ impl From<ForeignServer> for RawServer {
 }
 
 /// Reads the servers of a `.mcp.json`, or of any JSON object with an `mcpServers` in it (VS Code calls
-/// it `servers`). Keys nobody here knows are passed over.
+/// it `servers`). Unknown keys are ignored.
 pub fn read_mcp_json(text: &str) -> Result<BTreeMap<String, RawServer>, ServerConfigError> {
     // Some editors put a byte order mark first.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);

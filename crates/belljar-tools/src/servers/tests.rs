@@ -160,7 +160,7 @@ fn transports_that_cannot_be_are_refused() {
     assert!(refused(r#"{"type": "http"}"#).starts_with("server `a` has neither"));
     assert!(refused(r#"{"command": "a", "url": "http://x"}"#).starts_with("server `a` has both"));
     assert!(refused(r#"{"url": "ftp://x"}"#).starts_with("`url` of server `a`"));
-    assert_eq!(check_json("{}").unwrap_err(), "no `mcpServers` in it");
+    assert_eq!(check_json("{}").unwrap_err(), "the file has no `mcpServers`");
     assert!(check_json("[").unwrap_err().starts_with("not a list of MCP servers: "));
 }
 

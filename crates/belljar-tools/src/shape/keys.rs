@@ -1,6 +1,6 @@
 //! Names that are data: ids, dates, addresses, paths. An object with such keys is a map.
 
-/// Fewer keys than this say nothing.
+/// With fewer keys nothing can be said.
 const FEWEST: usize = 3;
 /// No field is called by a longer name.
 const LONGEST: usize = 64;

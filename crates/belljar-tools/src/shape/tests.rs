@@ -3,14 +3,14 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{Shape, ShapeLimits};
+use super::{ValueShape, ValueShapeLimits};
 use crate::validate;
 
-const LIMITS: ShapeLimits = ShapeLimits { depth: 4, fields: 10, items: 8, nodes: 60 };
+const LIMITS: ValueShapeLimits = ValueShapeLimits { depth: 4, fields: 10, items: 8, nodes: 60 };
 
 fn schema(values: &[Value]) -> Value {
-    let limits = ShapeLimits::default();
-    let shapes = values.iter().map(|value| Shape::of(value, limits));
+    let limits = ValueShapeLimits::default();
+    let shapes = values.iter().map(|value| ValueShape::of(value, limits));
     shapes.reduce(|learned, shape| learned.merge(shape, limits)).unwrap_or_default().to_schema()
 }
 
@@ -54,10 +54,12 @@ fn keys_that_are_data_are_forgotten() {
     assert_eq!(schema(&[many]), map(number()));
     let varying: Vec<Value> = (0..20).map(|n| json!({ format!("name{n}"): n })).collect();
     assert_eq!(schema(&varying), map(number()));
-    let learned = serde_json::to_string(&Shape::of(&json!({ "x".repeat(65): 1 }), LIMITS)).unwrap();
+    let learned =
+        serde_json::to_string(&ValueShape::of(&json!({ "x".repeat(65): 1 }), LIMITS)).unwrap();
     assert!(!learned.contains("xx"), "{learned}");
     // A value, at least, is never kept.
-    let learned = serde_json::to_string(&Shape::of(&json!({"token": "s3cret"}), LIMITS)).unwrap();
+    let learned =
+        serde_json::to_string(&ValueShape::of(&json!({"token": "s3cret"}), LIMITS)).unwrap();
     assert_eq!(
         learned,
         r#"{"object":{"seen":1,"fields":{"token":{"seen":1,"shape":{"string":true}}}}}"#
@@ -73,8 +75,8 @@ fn a_shape_stays_small_whatever_it_is_shown() {
             break;
         }
     }
-    let limits = ShapeLimits::default();
-    let shape = Shape::of(&deep, limits);
+    let limits = ValueShapeLimits::default();
+    let shape = ValueShape::of(&deep, limits);
     assert!(serde_json::to_string(&shape).unwrap().len() < 100_000);
     assert_eq!(validate(&shape.to_schema(), &deep), Ok(()));
 }
@@ -100,8 +102,8 @@ proptest! {
     #[test]
     fn what_was_learned_from_is_accepted(values in prop::collection::vec(any_json(), 1..6)) {
         // With every item looked at, nothing may be missing.
-        let limits = ShapeLimits { items: usize::MAX, ..LIMITS };
-        let shapes = values.iter().map(|value| Shape::of(value, limits));
+        let limits = ValueShapeLimits { items: usize::MAX, ..LIMITS };
+        let shapes = values.iter().map(|value| ValueShape::of(value, limits));
         let learned = shapes.reduce(|learned, shape| learned.merge(shape, limits)).unwrap();
         for value in &values {
             prop_assert_eq!(validate(&learned.to_schema(), value), Ok(()), "{}", value);
@@ -110,11 +112,11 @@ proptest! {
 
     #[test]
     fn merging_does_not_depend_on_sides_and_survives_storing(left in any_json(), right in any_json()) {
-        let (left, right) = (Shape::of(&left, LIMITS), Shape::of(&right, LIMITS));
+        let (left, right) = (ValueShape::of(&left, LIMITS), ValueShape::of(&right, LIMITS));
         let merged = left.clone().merge(right.clone(), LIMITS);
         prop_assert_eq!(&merged, &right.merge(left, LIMITS));
         let stored = serde_json::to_string(&merged).unwrap();
         prop_assert!(stored.len() < LIMITS.nodes * 120);
-        prop_assert_eq!(serde_json::from_str::<Shape>(&stored).unwrap(), merged);
+        prop_assert_eq!(serde_json::from_str::<ValueShape>(&stored).unwrap(), merged);
     }
 }

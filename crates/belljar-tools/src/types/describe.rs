@@ -2,7 +2,7 @@
 
 use super::{
     names::TypeNames,
-    outline::{Outline, Shapes},
+    outline::{ToolOutline, ValueShapes},
     text::{TOOL_TEXT, quoted},
     typescript::names_of_definitions,
 };
@@ -12,9 +12,9 @@ use crate::{
     visible::prose,
 };
 
-/// What a tool is for, how it is called from TypeScript and from Python, what it returns.
-pub fn describe(catalogue: &Catalogue, tool: &Tool, shapes: &Shapes) -> String {
-    let outline = Outline::new(catalogue, tool, shapes, Style::Camel);
+/// The purpose of a tool, its signature in TypeScript, and how Python calls it.
+pub fn describe(catalogue: &Catalogue, tool: &Tool, shapes: &ValueShapes) -> String {
+    let outline = ToolOutline::new(catalogue, tool, shapes, Style::Camel);
     let mut names = TypeNames::default();
     let written = names_of_definitions(&outline, &mut names);
     let text = tool.description.as_deref().or(tool.title.as_deref()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Names for types: each once, and none that means something already.
+//! Unique names for types, none of which a language uses already.
 
 use std::collections::HashSet;
 
@@ -14,8 +14,8 @@ pub(super) struct TypeNames {
 }
 
 impl TypeNames {
-    /// A name made of these parts that was not given before. Every part starts with a capital;
-    /// what is not ASCII is left out, and a number makes up for it where names would be the same.
+    /// A new name made of these parts. Every part starts with a capital; characters beyond ASCII are left
+    /// out, and equal names get a number.
     pub(super) fn give(&mut self, parts: &[&str]) -> String {
         let made: Vec<String> =
             parts.iter().map(|part| pascal(part)).filter(|part| !part.is_empty()).collect();

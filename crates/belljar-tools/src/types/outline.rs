@@ -1,4 +1,4 @@
-//! What is to be written about each tool, whatever the language.
+//! The parts of a tool that are printed, in any language.
 
 use std::collections::BTreeMap;
 
@@ -7,38 +7,38 @@ use serde_json::Value;
 use crate::{
     names::{Catalogue, Style},
     results::is_wrapped,
-    schema::{Object, Rest, Schema, Type},
-    shape::Shape,
+    schema::{ObjectType, Rest, Schema, Type},
+    shape::ValueShape,
     tool::Tool,
 };
 
 /// Shapes learned from results, by the qualified name of the tool.
-pub type Shapes = BTreeMap<String, Shape>;
+pub type ValueShapes = BTreeMap<String, ValueShape>;
 
-/// A server and those of its tools that are to be written.
-pub(super) struct Server<'a> {
+/// A server with those of its tools that are printed.
+pub(super) struct ServerOutline<'a> {
     pub(super) name: &'a str,
-    /// Nothing if code has to write its name in quotes.
+    /// `None` if code has to write its name in quotes.
     pub(super) alias: Option<String>,
-    pub(super) tools: Vec<Outline<'a>>,
+    pub(super) tools: Vec<ToolOutline<'a>>,
 }
 
-/// A tool as it is to be written.
-pub(super) struct Outline<'a> {
+/// A tool with the types that are printed.
+pub(super) struct ToolOutline<'a> {
     pub(super) tool: &'a Tool,
-    /// Nothing if it has to be called with `tools.call`.
+    /// `None` if it has to be called with `tools.call`.
     pub(super) alias: Option<String>,
     pub(super) arguments: Schema,
-    pub(super) result: Returned,
+    pub(super) result: ResultType,
 }
 
-/// What is known of a result.
-pub(super) enum Returned {
+/// The type of a result, and where it is known from.
+pub(super) enum ResultType {
     /// The server declares it.
     Declared(Schema),
-    /// Results so far were like this.
+    /// Learned from results so far.
     Learned(Schema),
-    /// Nothing: text, or whatever JSON the text was.
+    /// Unknown: text, or any JSON in it.
     Anything,
 }
 
@@ -46,33 +46,33 @@ pub(super) enum Returned {
 pub(super) fn outlines<'a>(
     catalogue: &'a Catalogue,
     chosen: &dyn Fn(&Tool) -> bool,
-    shapes: &Shapes,
+    shapes: &ValueShapes,
     style: Style,
-) -> Vec<Server<'a>> {
-    let servers = catalogue.servers().map(|name| Server {
+) -> Vec<ServerOutline<'a>> {
+    let servers = catalogue.servers().map(|name| ServerOutline {
         name,
         alias: catalogue.server_alias(name, style),
         tools: catalogue
             .tools_of(name)
             .filter(|tool| chosen(tool))
-            .map(|tool| Outline::new(catalogue, tool, shapes, style))
+            .map(|tool| ToolOutline::new(catalogue, tool, shapes, style))
             .collect(),
     });
     servers.filter(|server| !server.tools.is_empty()).collect()
 }
 
-impl<'a> Outline<'a> {
+impl<'a> ToolOutline<'a> {
     pub(super) fn new(
         catalogue: &Catalogue,
         tool: &'a Tool,
-        shapes: &Shapes,
+        shapes: &ValueShapes,
         style: Style,
     ) -> Self {
         let mut arguments = Schema::read(&tool.input_schema);
         // Arguments are always an object, also where the schema forgets to say so.
         if matches!(arguments.root, Type::Unknown | Type::Never) {
             let rest = Rest::Typed(Box::new(Type::Unknown));
-            arguments.root = Type::Object(Object { fields: Vec::new(), rest });
+            arguments.root = Type::Object(ObjectType { fields: Vec::new(), rest });
         }
         Self {
             tool,
@@ -89,7 +89,7 @@ impl<'a> Outline<'a> {
     }
 }
 
-fn returned(tool: &Tool, shapes: &Shapes) -> Returned {
+fn returned(tool: &Tool, shapes: &ValueShapes) -> ResultType {
     let declared = tool.output_schema.as_ref().map(|schema| match schema.get("properties") {
         // What the result rule unwraps is written unwrapped, with the definitions it refers to.
         Some(properties) if is_wrapped(schema) => match properties.get("result") {
@@ -100,9 +100,9 @@ fn returned(tool: &Tool, shapes: &Shapes) -> Returned {
     });
     let learned = || shapes.get(&tool.qualified_name()).filter(|shape| !shape.is_empty());
     match (declared, learned()) {
-        (Some(schema), _) if schema.root != Type::Unknown => Returned::Declared(schema),
-        (_, Some(shape)) => Returned::Learned(Schema::read(&shape.to_schema())),
-        (_, None) => Returned::Anything,
+        (Some(schema), _) if schema.root != Type::Unknown => ResultType::Declared(schema),
+        (_, Some(shape)) => ResultType::Learned(Schema::read(&shape.to_schema())),
+        (_, None) => ResultType::Anything,
     }
 }
 

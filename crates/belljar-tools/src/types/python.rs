@@ -7,12 +7,12 @@ use std::{collections::BTreeSet, fmt::Write as _};
 
 use super::{
     names::TypeNames,
-    outline::{Outline, Returned, Server, Shapes, outlines},
+    outline::{ResultType, ServerOutline, ToolOutline, ValueShapes, outlines},
     text::{FIELD_TEXT, TOOL_TEXT, doc_string, mentioned, quoted, remark},
 };
 use crate::{
     names::{Catalogue, Style, is_python_keyword},
-    schema::{Field, Object, Schema, Tuple, Type},
+    schema::{ObjectType, Schema, SchemaField, TupleType, Type},
     tool::Tool,
 };
 
@@ -24,7 +24,11 @@ const OWN_TYPES: [&str; 6] = ["bool", "dict", "float", "int", "list", "str"];
 
 /// The chosen tools as a `.pyi`: `mcp.server.tool(name=value)` for each, and what else code can
 /// call.
-pub fn python(catalogue: &Catalogue, chosen: impl Fn(&Tool) -> bool, shapes: &Shapes) -> String {
+pub fn python(
+    catalogue: &Catalogue,
+    chosen: impl Fn(&Tool) -> bool,
+    shapes: &ValueShapes,
+) -> String {
     let mut stub = Stub::default();
     let mut classes = String::new();
     let mut attributes = String::new();
@@ -66,7 +70,7 @@ struct Stub {
     types: String,
     /// What it needs of `typing`.
     uses: BTreeSet<&'static str>,
-    /// A tool of the server at hand is called as a type is, which in its class then means the tool.
+    /// Whether a tool of this server has the name of a built-in type and hides it in the class.
     shadowed: bool,
 }
 
@@ -82,7 +86,7 @@ impl Stub {
         if self.shadowed { format!("Builtins.{name}") } else { name.to_owned() }
     }
 
-    fn server(&mut self, server: &Server<'_>, class: &str) -> String {
+    fn server(&mut self, server: &ServerOutline<'_>, class: &str) -> String {
         let aliases = || server.tools.iter().filter_map(|outline| outline.alias.as_deref());
         self.shadowed = aliases().any(|alias| OWN_TYPES.contains(&alias));
         let text = self.own("str");
@@ -104,21 +108,21 @@ impl Stub {
         out
     }
 
-    fn method(&mut self, outline: &Outline<'_>, alias: &str) -> String {
+    fn method(&mut self, outline: &ToolOutline<'_>, alias: &str) -> String {
         let tool = outline.tool;
         let base = format!("{} {}", tool.server, tool.name);
-        let mut writer = Writer::new(self, &outline.arguments, &base);
+        let mut writer = StubWriter::new(self, &outline.arguments, &base);
         let (parameters, notes) = writer.parameters(outline);
         let result = match &outline.result {
-            Returned::Declared(schema) | Returned::Learned(schema) => {
-                let mut writer = Writer::new(self, schema, &base);
+            ResultType::Declared(schema) | ResultType::Learned(schema) => {
+                let mut writer = StubWriter::new(self, schema, &base);
                 writer.written(&schema.root, &[&base, "result"])
             }
-            Returned::Anything => "Any".to_owned(),
+            ResultType::Anything => "Any".to_owned(),
         };
         let text = tool.description.as_deref().or(tool.title.as_deref()).unwrap_or_default();
         let mut text = text.trim_end().to_owned();
-        if matches!(outline.result, Returned::Learned(_)) {
+        if matches!(outline.result, ResultType::Learned(_)) {
             text.push_str("\n\nThe type of the result is as seen so far.");
         }
         // Notes come after the description and are not cut with it.
@@ -135,14 +139,14 @@ impl Stub {
 }
 
 /// Writes the types of one schema.
-struct Writer<'a> {
+struct StubWriter<'a> {
     stub: &'a mut Stub,
     schema: &'a Schema,
     /// The names of the definitions.
     names: Vec<String>,
 }
 
-impl<'a> Writer<'a> {
+impl<'a> StubWriter<'a> {
     fn new(stub: &'a mut Stub, schema: &'a Schema, base: &str) -> Self {
         let definitions = schema.definitions.iter();
         let names: Vec<String> =
@@ -172,13 +176,13 @@ impl<'a> Writer<'a> {
         let _ = writeln!(self.stub.types, "{name}: {alias} = {}", quoted(&written));
     }
 
-    /// What stands between the brackets after `self`, and the notes on it.
-    fn parameters(&mut self, outline: &Outline<'_>) -> (String, Vec<String>) {
+    /// The parameters after `self`, and the notes on them.
+    fn parameters(&mut self, outline: &ToolOutline<'_>) -> (String, Vec<String>) {
         let base = format!("{} {}", outline.tool.server, outline.tool.name);
         let schema = self.schema;
         let object = if let Type::Object(object) = &schema.root { Some(object) } else { None };
         let by_name =
-            |object: &&Object| object.fields.iter().all(|field| is_parameter(&field.name));
+            |object: &&ObjectType| object.fields.iter().all(|field| is_parameter(&field.name));
         let Some(object) = object.filter(by_name) else {
             let kind = self.written(&schema.root, &[&base, "arguments"]);
             let default = if outline.takes_nothing_needed() { " = ..." } else { "" };
@@ -230,7 +234,7 @@ impl<'a> Writer<'a> {
     }
 
     /// JSON has lists only; that a place has its own type is kept as far as Python can say it.
-    fn tuple(&mut self, tuple: &Tuple, path: &[&str]) -> String {
+    fn tuple(&mut self, tuple: &TupleType, path: &[&str]) -> String {
         let places: Vec<Type> = tuple.items.iter().chain(tuple.rest.as_deref()).cloned().collect();
         if places.is_empty() {
             return self.list(&Type::Unknown, path);
@@ -263,7 +267,7 @@ impl<'a> Writer<'a> {
         written.join(" | ")
     }
 
-    fn object(&mut self, object: &Object, path: &[&str]) -> String {
+    fn object(&mut self, object: &ObjectType, path: &[&str]) -> String {
         if object.fields.is_empty() {
             let values = match object.rest.typed() {
                 Some(kind) => self.written(kind, path),
@@ -277,9 +281,9 @@ impl<'a> Writer<'a> {
         name
     }
 
-    fn class(&mut self, object: &Object, name: &str, base: &str) {
+    fn class(&mut self, object: &ObjectType, name: &str, base: &str) {
         let typed_dict = self.stub.word("TypedDict");
-        let mut fields: Vec<(&Field, String)> = Vec::new();
+        let mut fields: Vec<(&SchemaField, String)> = Vec::new();
         // A field without a name is one too, but not to Python's checkers.
         for field in object.fields.iter().filter(|field| !field.name.is_empty()) {
             let kind = self.written(&field.kind, &[base, &field.name]);
@@ -307,12 +311,12 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// What stands in the brackets if the type is a literal.
+/// The text in the brackets of `Literal[…]`, if the type is one.
 fn literal_inside(written: &str) -> Option<&str> {
     written.strip_prefix("Literal[")?.strip_suffix(']')
 }
 
-/// What stands between the brackets of `Literal`; nothing for a number with a fraction, which Python cannot say.
+/// The text in the brackets of `Literal`; `None` for a number with a fraction, which Python cannot express.
 fn literal(value: &serde_json::Value) -> Option<String> {
     match (value.as_str(), value.as_bool()) {
         (Some(text), _) => Some(quoted(text)),

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::{
-    Shapes, describe, python,
+    ValueShapes, describe, python,
     text::{doc_comment, doc_string, quoted, remark},
     typescript,
 };
-use crate::{Catalogue, Shape, ShapeLimits};
+use crate::{Catalogue, ValueShape, ValueShapeLimits};
 
 fn catalogue(tools: Value) -> Catalogue {
     Catalogue::new(serde_json::from_value(tools).unwrap())
@@ -29,8 +29,8 @@ fn few() -> Catalogue {
     ]))
 }
 
-fn learned() -> Shapes {
-    let log = Shape::of(&json!([{"sha": "a", "parents": ["b"]}]), ShapeLimits::default());
+fn learned() -> ValueShapes {
+    let log = ValueShape::of(&json!([{"sha": "a", "parents": ["b"]}]), ValueShapeLimits::default());
     BTreeMap::from([("my-git__log".to_owned(), log)])
 }
 
@@ -74,7 +74,7 @@ declare const mcp: {
 };
 "#;
     assert_eq!(after(&types, "/** The tools, by server. */"), expected);
-    let only_log = typescript(&few(), |tool| tool.name == "log", &Shapes::new());
+    let only_log = typescript(&few(), |tool| tool.name == "log", &ValueShapes::new());
     assert!(!only_log.contains("editFile"));
     assert!(only_log.contains("}): Promise<any>;"));
 }
@@ -142,10 +142,10 @@ mcp.fs.editFile(args: {
   dry_run?: boolean;
 }): Promise<string[]>
 In Python: mcp.fs.edit_file(name=value, …)";
-    assert_eq!(describe(&catalogue, tool, &Shapes::new()), expected);
+    assert_eq!(describe(&catalogue, tool, &ValueShapes::new()), expected);
     let odd = catalogue.resolve(Some("my-git"), "list-commits").unwrap();
     assert_eq!(
-        describe(&catalogue, odd, &Shapes::new()),
+        describe(&catalogue, odd, &ValueShapes::new()),
         "mcp.myGit[\"list-commits\"](args?: Record<string, never>): Promise<any>\n\
          In Python: mcp.my_git[\"list-commits\"](name=value, …)"
     );

@@ -1,5 +1,4 @@
-//! Texts of others in source code: quoted so that they end where they should, and commented so that
-//! no comment ends before it should.
+//! Untrusted texts in source code: quotes and comments that the text cannot end.
 
 use std::fmt::Write as _;
 
@@ -36,7 +35,7 @@ fn escape(quoted: &mut String, character: char) {
     }
 }
 
-/// A comment of TypeScript before what it is about; empty if there is nothing to say.
+/// A TypeScript doc comment; empty without text.
 pub(super) fn doc_comment(text: &str, limit: usize, indent: &str) -> String {
     let lines: Vec<String> =
         prose(text, limit).into_iter().map(|line| line.replace("*/", "*\\/")).collect();
@@ -55,7 +54,7 @@ pub(super) fn doc_comment(text: &str, limit: usize, indent: &str) -> String {
     }
 }
 
-/// A documentation text of Python; nothing if there is nothing to say.
+/// A Python docstring; `None` without text.
 pub(super) fn doc_string(text: &str, limit: usize, indent: &str) -> Option<String> {
     let lines: Vec<String> = prose(text, limit)
         .into_iter()
@@ -75,13 +74,13 @@ pub(super) fn doc_string(text: &str, limit: usize, indent: &str) -> Option<Strin
     }
 }
 
-/// A remark at the end of a line of Python; empty if there is nothing to say.
+/// A Python comment at the end of a line; empty without text.
 pub(super) fn remark(text: &str, limit: usize) -> String {
     let joined = prose(text, limit).join(" ");
     if joined.trim().is_empty() {
         return String::new();
     }
-    // `# type: …` and its like are orders to type checkers, anywhere in a remark.
+    // `# type: …` and similar comments are directives to type checkers, anywhere in a line.
     let mut parts = joined.trim().split('#');
     let mut remark = format!("  # {}", disarmed(parts.next().unwrap_or_default()));
     for part in parts {

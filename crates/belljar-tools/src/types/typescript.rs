@@ -4,12 +4,12 @@ use std::fmt::Write as _;
 
 use super::{
     names::TypeNames,
-    outline::{Outline, Returned, Server, Shapes, outlines},
+    outline::{ResultType, ServerOutline, ToolOutline, ValueShapes, outlines},
     text::{FIELD_TEXT, TOOL_TEXT, doc_comment, mentioned, quoted},
 };
 use crate::{
     names::{Catalogue, Style},
-    schema::{Object, Rest, Schema, Tuple, Type},
+    schema::{ObjectType, Rest, Schema, TupleType, Type},
     tool::Tool,
 };
 
@@ -20,7 +20,7 @@ const PREAMBLE: &str = include_str!("preamble.d.ts");
 pub fn typescript(
     catalogue: &Catalogue,
     chosen: impl Fn(&Tool) -> bool,
-    shapes: &Shapes,
+    shapes: &ValueShapes,
 ) -> String {
     let mut names = TypeNames::default();
     let (mut types, mut servers) = (String::new(), String::new());
@@ -32,7 +32,12 @@ pub fn typescript(
     format!("{PREAMBLE}{types}\n/** The tools, by server. */\ndeclare const mcp: {mcp};\n")
 }
 
-fn write_server(server: &Server<'_>, names: &mut TypeNames, types: &mut String, out: &mut String) {
+fn write_server(
+    server: &ServerOutline<'_>,
+    names: &mut TypeNames,
+    types: &mut String,
+    out: &mut String,
+) {
     // The exact name always resolves, so a server without an alias is still there in quotes.
     let key = server.alias.clone().unwrap_or_else(|| quoted(server.name));
     let _ = writeln!(out, "  readonly {key}: {{");
@@ -59,17 +64,17 @@ fn write_server(server: &Server<'_>, names: &mut TypeNames, types: &mut String, 
 }
 
 /// One tool with the names of its types.
-pub(super) struct Written<'a> {
-    outline: &'a Outline<'a>,
+pub(super) struct NamedOutline<'a> {
+    outline: &'a ToolOutline<'a>,
     arguments: Vec<String>,
     result: Vec<String>,
 }
 
 /// Gives each definition of a tool its name.
 pub(super) fn names_of_definitions<'a>(
-    outline: &'a Outline<'a>,
+    outline: &'a ToolOutline<'a>,
     names: &mut TypeNames,
-) -> Written<'a> {
+) -> NamedOutline<'a> {
     let mut named = |schema: &Schema| -> Vec<String> {
         let prefix = format!("{} {}", outline.tool.server, outline.tool.name);
         let give =
@@ -78,23 +83,23 @@ pub(super) fn names_of_definitions<'a>(
     };
     let arguments = named(&outline.arguments);
     let result = match &outline.result {
-        Returned::Declared(schema) | Returned::Learned(schema) => named(schema),
-        Returned::Anything => Vec::new(),
+        ResultType::Declared(schema) | ResultType::Learned(schema) => named(schema),
+        ResultType::Anything => Vec::new(),
     };
-    Written { outline, arguments, result }
+    NamedOutline { outline, arguments, result }
 }
 
-impl Written<'_> {
+impl NamedOutline<'_> {
     /// The types the method refers to by name.
     pub(super) fn definitions(&self) -> String {
         let mut out = define(&self.outline.arguments, &self.arguments);
-        if let Returned::Declared(schema) | Returned::Learned(schema) = &self.outline.result {
+        if let ResultType::Declared(schema) | ResultType::Learned(schema) = &self.outline.result {
             out.push_str(&define(schema, &self.result));
         }
         out
     }
 
-    /// The method, with what its server says about it.
+    /// The method, with its description as a comment.
     fn method(&self, name: &str, indent: &str) -> String {
         let tool = self.outline.tool;
         let text = tool.description.as_deref().or(tool.title.as_deref()).unwrap_or_default();
@@ -102,32 +107,32 @@ impl Written<'_> {
         format!("{comment}{indent}{name}{};\n", self.signature(indent))
     }
 
-    /// `(args: {…}): Promise<…>`.
+    /// The part after the name: `(args: {…}): Promise<…>`.
     pub(super) fn signature(&self, indent: &str) -> String {
         let optional = if self.outline.takes_nothing_needed() { "?" } else { "" };
         let schema = &self.outline.arguments;
-        let empty = |object: &Object| object.fields.is_empty() && object.rest.typed().is_none();
+        let empty = |object: &ObjectType| object.fields.is_empty() && object.rest.typed().is_none();
         let arguments = if matches!(&schema.root, Type::Object(object) if empty(object)) {
             "Record<string, never>".to_owned()
         } else {
-            Printer { names: &self.arguments }.written(&schema.root, indent)
+            TypePrinter { names: &self.arguments }.written(&schema.root, indent)
         };
         let result = match &self.outline.result {
-            Returned::Declared(schema) => {
-                Printer { names: &self.result }.written(&schema.root, indent)
+            ResultType::Declared(schema) => {
+                TypePrinter { names: &self.result }.written(&schema.root, indent)
             }
-            Returned::Learned(schema) => {
-                let learned = Printer { names: &self.result }.written(&schema.root, indent);
+            ResultType::Learned(schema) => {
+                let learned = TypePrinter { names: &self.result }.written(&schema.root, indent);
                 format!("/* as seen so far */ {learned}")
             }
-            Returned::Anything => "any".to_owned(),
+            ResultType::Anything => "any".to_owned(),
         };
         format!("(args{optional}: {arguments}): Promise<{result}>")
     }
 }
 
 fn define(schema: &Schema, names: &[String]) -> String {
-    let printer = Printer { names };
+    let printer = TypePrinter { names };
     let mut out = String::new();
     for (definition, name) in schema.definitions.iter().zip(names) {
         let _ = writeln!(out, "type {name} = {};", printer.written(&definition.kind, ""));
@@ -136,11 +141,11 @@ fn define(schema: &Schema, names: &[String]) -> String {
 }
 
 /// Writes types that refer to definitions by these names.
-pub(super) struct Printer<'a> {
+pub(super) struct TypePrinter<'a> {
     pub(super) names: &'a [String],
 }
 
-impl Printer<'_> {
+impl TypePrinter<'_> {
     /// The type, continued on lines with this indent.
     pub(super) fn written(&self, kind: &Type, indent: &str) -> String {
         match kind {
@@ -174,7 +179,7 @@ impl Printer<'_> {
         if compound { format!("({written})") } else { written }
     }
 
-    fn tuple(&self, tuple: &Tuple, indent: &str) -> String {
+    fn tuple(&self, tuple: &TupleType, indent: &str) -> String {
         let mut places: Vec<String> = Vec::new();
         for (at, item) in tuple.items.iter().enumerate() {
             let optional = if at < tuple.required { "" } else { "?" };
@@ -186,7 +191,7 @@ impl Printer<'_> {
         format!("[{}]", places.join(", "))
     }
 
-    fn object(&self, object: &Object, indent: &str) -> String {
+    fn object(&self, object: &ObjectType, indent: &str) -> String {
         if object.fields.is_empty() {
             return match &object.rest {
                 Rest::Closed => "{}".to_owned(),
@@ -210,8 +215,8 @@ impl Printer<'_> {
         out
     }
 
-    /// What a field of unknown name can be: TypeScript wants the known ones to be among it.
-    fn any_field(&self, object: &Object, rest: &Type, indent: &str) -> String {
+    /// The type of further fields: TypeScript requires it to include the types of the known ones.
+    fn any_field(&self, object: &ObjectType, rest: &Type, indent: &str) -> String {
         if *rest == Type::Unknown {
             return "unknown".to_owned();
         }

@@ -1,4 +1,4 @@
-//! What a tool answers. Big texts are moved, not copied, on their way through.
+//! The answer of a tool. Big texts are moved, not copied.
 
 use rmcp::model as protocol;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -18,69 +18,69 @@ pub struct ToolAnswer {
     /// The structured result, if there is one; it may be null.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub structured: Option<Value>,
-    /// What it says, in order.
+    /// Its content, in order.
     #[serde(default)]
     pub content: Vec<ContentBlock>,
 }
 
-/// One part of what a tool says.
+/// One piece of content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ContentBlock {
-    /// Text.
+    /// A text, which may be JSON.
     Text {
-        /// All of it.
+        /// The text as the server sent it.
         text: String,
     },
-    /// A picture.
+    /// A picture, as encoded bytes.
     Image {
-        /// Its media type.
+        /// The media type of the bytes.
         mime_type: String,
         /// Its bytes, in base 64.
         data: String,
     },
-    /// A recording.
+    /// A recording, as encoded bytes.
     Audio {
-        /// Its media type.
+        /// The media type of the bytes.
         mime_type: String,
         /// Its bytes, in base 64.
         data: String,
     },
-    /// Where something is to be found.
+    /// The URI of a resource that is not included.
     ResourceLink {
-        /// Its address.
+        /// The URI of the resource.
         uri: String,
-        /// Its name.
+        /// What the server calls it.
         name: String,
-        /// Its media type.
+        /// The media type of the resource, if the server says.
         mime_type: Option<String>,
-        /// What it is.
+        /// The server's own words about it.
         description: Option<String>,
     },
-    /// Something that comes with the answer.
+    /// A resource that is included in the answer.
     Resource {
-        /// Its address.
+        /// The URI of the resource.
         uri: String,
-        /// Its media type.
+        /// The media type of its content, if the server says.
         mime_type: Option<String>,
-        /// It, if it is text.
+        /// Its content, if it is text.
         text: Option<String>,
-        /// It, in base 64, if it is not.
+        /// Its content in base64, if it is not text.
         blob: Option<String>,
     },
-    /// A kind of content nobody here knows.
+    /// A kind of content that this version does not know.
     Other {
-        /// What the server calls it.
+        /// The `type` that the server gave it.
         kind: String,
     },
 }
 
-/// Why an answer is none.
+/// Why a result is not the answer of a tool.
 #[derive(Debug)]
 pub(super) enum NoAnswer {
     /// The server wants to ask a person something first, and has done nothing yet.
     WantsInput,
-    /// It makes no sense.
+    /// It is not a valid result.
     Malformed(String),
 }
 
@@ -109,7 +109,7 @@ impl ToolAnswer {
         })
     }
 
-    /// The same of an answer that has been read already.
+    /// The same for a result that the library has parsed already.
     pub(super) fn from_protocol(result: protocol::ServerResult) -> Result<Self, NoAnswer> {
         #[expect(
             clippy::wildcard_enum_match_arm,

@@ -1,4 +1,4 @@
-//! One live conversation with a server: beginning it, asking, ending it.
+//! One connection to a server: handshake, requests, end.
 
 mod health;
 
@@ -33,39 +33,39 @@ use tokio::{
 
 use super::{
     answer::{NoAnswer, ToolAnswer},
-    error::{Sent, Stage, StartError, UpstreamError, shorten},
+    deadline::Deadline,
+    error::{StartError, UpstreamError, WaitStage, WasSent, shorten},
     http::{self, HttpTransport},
     intake::Intake,
     listing::Listing,
-    patience::Deadline,
+    liveness::Liveness,
     pipe::PipeTransport,
-    process::{Process, Start},
-    pulse::Pulse,
+    process::{Process, ServerCommand},
     ticket::{RawResult, Ticket},
 };
 use crate::{ServerSpec, Tool, TransportSpec};
 
-/// How long the library may take to let go of a connection.
-const CLOSED: Duration = Duration::from_secs(1);
-/// How long a server may take to be told that nobody waits any more.
-const CANCELLED: Duration = Duration::from_secs(5);
+/// How long the library may take to close a connection.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long sending a cancellation may take.
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Answers that are longer take a while to be read.
+/// Longer answers are parsed on a blocking thread.
 const BIG: usize = 1 << 20;
 
-/// Told when a server says that its tools have changed.
+/// Called when a server announces that its tools have changed.
 pub(super) type ToolsChanged = Arc<dyn Fn() + Send + Sync>;
 
-/// How a conversation is begun.
+/// How a connection is begun.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Opening {
-    /// The way of the current revision, or the older way if that is not understood.
+pub(super) enum Handshake {
+    /// As the current revision does, falling back to `initialize`.
     Current,
-    /// The older way.
+    /// By `initialize`, as revisions before the current one do.
     Initialize,
 }
 
-impl Opening {
+impl Handshake {
     fn lifecycle(self) -> ClientLifecycleMode {
         match self {
             Self::Current => ClientLifecycleMode::Auto {
@@ -77,33 +77,33 @@ impl Opening {
     }
 }
 
-/// What a server says it is.
+/// The name and version that a server reports.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct ServerVersion {
     /// Its name, as it calls itself.
     pub name: String,
-    /// Its version.
+    /// Its version, as it says it.
     pub version: String,
     /// The revision of the protocol that was agreed on.
     pub protocol: String,
 }
 
-/// A conversation. Dropping it ends the server without waiting.
-pub(super) struct Connection {
+/// A connection to a server. Dropping it ends the server without waiting.
+pub(super) struct UpstreamConnection {
     server: String,
     peer: Peer<RoleClient>,
-    service: tokio::sync::Mutex<Option<RunningService<RoleClient, Client>>>,
+    service: tokio::sync::Mutex<Option<RunningService<RoleClient, McpClient>>>,
     process: Mutex<Option<Process>>,
-    pulse: Arc<Pulse>,
+    liveness: Arc<Liveness>,
     listener: Option<AbortHandle>,
     users: Mutex<Users>,
     /// Whether it ever answered.
     was_good: AtomicBool,
-    /// Whether it is being found out whether the server still answers.
+    /// Whether a health check is running.
     suspected: watch::Sender<bool>,
 }
 
-/// Who uses a connection, by number.
+/// The users of a connection, by number.
 #[derive(Debug)]
 struct Users {
     next: u64,
@@ -111,19 +111,19 @@ struct Users {
     last_used: Instant,
 }
 
-impl std::fmt::Debug for Connection {
+impl std::fmt::Debug for UpstreamConnection {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.debug_struct("Connection")
             .field("server", &self.server)
-            .field("stopped", &self.pulse.stopped())
+            .field("stopped", &self.liveness.stopped())
             .finish_non_exhaustive()
     }
 }
 
-/// The client's side: it offers a server nothing. What it listens for is heard by the transport.
-struct Client;
+/// The client side of the protocol, without capabilities. Notifications are handled by the transport.
+struct McpClient;
 
-impl ClientHandler for Client {
+impl ClientHandler for McpClient {
     fn get_info(&self) -> ClientConfig {
         let this = Implementation::new("belljar", env!("CARGO_PKG_VERSION"));
         ClientConfig::new(ClientCapabilities::default(), this)
@@ -131,21 +131,21 @@ impl ClientHandler for Client {
     }
 }
 
-impl Connection {
-    /// Starts or reaches a server and begins a conversation with it.
+impl UpstreamConnection {
+    /// Starts the server or connects to it, and does the handshake.
     pub(super) async fn open(
         spec: &ServerSpec,
         launcher: &std::path::Path,
-        opening: Opening,
+        handshake: Handshake,
         tools_changed: ToolsChanged,
     ) -> Result<Self, StartError> {
-        let pulse = Arc::new(Pulse::default());
+        let liveness = Arc::new(Liveness::default());
         let intake = Intake::new(spec.name(), tools_changed);
         match spec.transport() {
             TransportSpec::Stdio { command, arguments, environment, inherited, directory } => {
                 let mut all = inherited.clone();
                 all.extend(environment.clone());
-                let start = Start {
+                let start = ServerCommand {
                     launcher,
                     server: spec.name(),
                     command,
@@ -153,16 +153,16 @@ impl Connection {
                     environment: all,
                     directory,
                 };
-                let (process, pipes) = Process::start(start, pulse.clone()).await?;
-                let transport = PipeTransport::new(pipes, intake, pulse.clone());
-                let opened = Self::begin(spec, transport, opening, pulse);
+                let (process, pipes) = Process::start(start, liveness.clone()).await?;
+                let transport = PipeTransport::new(pipes, intake, liveness.clone());
+                let opened = Self::begin(spec, transport, handshake, liveness);
                 match opened.await {
                     Ok(connection) => {
                         *lock(&connection.process) = Some(process);
                         Ok(connection)
                     }
                     Err(error) => {
-                        // What it says last comes when it ends.
+                        // Its last lines of output explain the failure.
                         let log = process.last_lines();
                         process.end().await;
                         Err(StartError { log, ..error })
@@ -170,9 +170,9 @@ impl Connection {
                 }
             }
             TransportSpec::Http { url, headers } => {
-                let (most, beat) = (spec.max_concurrent, pulse.clone());
+                let (most, beat) = (spec.max_concurrent, liveness.clone());
                 let transport = HttpTransport::new(url, headers, most, intake, beat)?;
-                Self::begin(spec, transport, opening, pulse).await
+                Self::begin(spec, transport, handshake, liveness).await
             }
         }
     }
@@ -180,11 +180,12 @@ impl Connection {
     async fn begin<T: Transport<RoleClient> + 'static>(
         spec: &ServerSpec,
         transport: T,
-        opening: Opening,
-        pulse: Arc<Pulse>,
+        handshake: Handshake,
+        liveness: Arc<Liveness>,
     ) -> Result<Self, StartError> {
-        let service = serve_client_with_lifecycle(Client, transport, opening.lifecycle()).await;
-        let service = service.map_err(|error| not_begun(&error, &pulse))?;
+        let service =
+            serve_client_with_lifecycle(McpClient, transport, handshake.lifecycle()).await;
+        let service = service.map_err(|error| not_begun(&error, &liveness))?;
         let peer = service.peer().clone();
         let listener = listen(&peer);
         Ok(Self {
@@ -192,7 +193,7 @@ impl Connection {
             peer,
             service: tokio::sync::Mutex::new(Some(service)),
             process: Mutex::new(None),
-            pulse,
+            liveness,
             listener,
             users: Mutex::new(Users {
                 next: 0,
@@ -206,20 +207,20 @@ impl Connection {
 
     /// Why it can no longer be used; `None` while it can.
     pub(super) fn stopped(&self) -> Option<String> {
-        match self.pulse.stopped() {
+        match self.liveness.stopped() {
             Some(why) => Some(why.to_owned()),
-            None => self.peer.is_transport_closed().then(|| "it was closed".to_owned()),
+            None => self.peer.is_transport_closed().then(|| "the connection was closed".to_owned()),
         }
     }
 
     /// It is not to be used again. A reason that was known before stays.
     pub(super) fn give_up(&self, why: String) {
-        self.pulse.stop(why);
+        self.liveness.stop(why);
     }
 
-    /// Whether it ever answered a call, and did nothing for which it had to be ended.
+    /// Whether it ever answered, and was not disconnected for misbehaviour.
     pub(super) fn was_good(&self) -> bool {
-        self.was_good.load(Ordering::Relaxed) && self.pulse.disconnected().is_none()
+        self.was_good.load(Ordering::Relaxed) && self.liveness.disconnected().is_none()
     }
 
     /// Begins to use it. The number is for [`let_go`](Self::let_go).
@@ -237,7 +238,7 @@ impl Connection {
         users.last_used = Instant::now();
     }
 
-    /// Since when nobody has used it; `None` while somebody does.
+    /// Since when it is idle; `None` while it is in use.
     pub(super) fn unused_since(&self) -> Option<Instant> {
         let users = lock(&self.users);
         users.active.is_empty().then_some(users.last_used)
@@ -254,7 +255,7 @@ impl Connection {
         }
     }
 
-    /// Calls a tool. Dropping the future tells the server that nobody waits any more.
+    /// Calls a tool. Dropping the future sends the server a cancellation.
     pub(super) async fn call(
         &self,
         tool: &str,
@@ -267,22 +268,21 @@ impl Connection {
         request.extensions.insert(ticket.clone());
         let request = ClientRequest::CallToolRequest(request);
         let answer = match self.ask(request, ticket, deadline).await? {
-            Answer::Raw(raw) => {
+            ServerReply::Raw(raw) => {
                 let unread = || Err(NoAnswer::Malformed("it could not be read".to_owned()));
                 let bytes = raw.json().len();
-                off_the_workers(bytes, move || ToolAnswer::from_json(raw.json()))
+                on_blocking_thread_if_big(bytes, move || ToolAnswer::from_json(raw.json()))
                     .await
                     .unwrap_or_else(unread)
             }
-            Answer::Read(result) => ToolAnswer::from_protocol(*result),
+            ServerReply::Read(result) => ToolAnswer::from_protocol(*result),
         };
         self.was_good.store(true, Ordering::Relaxed);
         answer.map_err(|error| match error {
             NoAnswer::WantsInput => UpstreamError::Refused {
                 server: self.server.clone(),
                 code: 0,
-                message: "it wants to ask a person something first, which it cannot do here"
-                    .to_owned(),
+                message: "it asked for input from a person, which is not supported here".to_owned(),
             },
             NoAnswer::Malformed(why) => self.protocol(why),
         })
@@ -295,16 +295,16 @@ impl Connection {
             let page = self.page(listing.cursor(), deadline).await?;
             let added;
             (listing, added) = match page {
-                Answer::Raw(raw) => {
+                ServerReply::Raw(raw) => {
                     let bytes = raw.json().len();
                     let add = move || {
                         let added = listing.add(raw.json());
                         (listing, added)
                     };
-                    let read = off_the_workers(bytes, add).await;
+                    let read = on_blocking_thread_if_big(bytes, add).await;
                     read.ok_or_else(|| self.protocol("its list of tools could not be read"))?
                 }
-                Answer::Read(result) => {
+                ServerReply::Read(result) => {
                     let added = listing.add(&serde_json::to_vec(&result).unwrap_or_default());
                     (listing, added)
                 }
@@ -320,7 +320,7 @@ impl Connection {
         &self,
         cursor: Option<String>,
         deadline: Deadline,
-    ) -> Result<Answer, UpstreamError> {
+    ) -> Result<ServerReply, UpstreamError> {
         let ticket = Arc::new(Ticket::default());
         let params = Some(PaginatedRequestParams::default().with_cursor(cursor));
         let mut request = ListToolsRequest { params, ..ListToolsRequest::default() };
@@ -333,34 +333,34 @@ impl Connection {
         request: ClientRequest,
         ticket: Arc<Ticket>,
         deadline: Deadline,
-    ) -> Result<Answer, UpstreamError> {
+    ) -> Result<ServerReply, UpstreamError> {
         let sending = self.peer.send_request_with_option(request, PeerRequestOptions::default());
         let handle = match timeout_at(deadline.at, sending).await {
             Ok(Ok(handle)) => handle,
             Ok(Err(error)) => return Err(self.failed(error, &ticket)),
             Err(_) => return Err(self.timed_out(deadline, &ticket)),
         };
-        let mut asked = Asked { handle: Some(handle), ticket: ticket.clone() };
+        let mut asked = PendingRequest { handle: Some(handle), ticket: ticket.clone() };
         let answer = timeout_at(deadline.at, asked.answer()).await;
         let Ok(answer) = answer else { return Err(self.timed_out(deadline, &ticket)) };
         asked.handle = None;
         match answer {
             Some(Ok(ServerResult::EmptyResult(_))) => match ticket.take_answer() {
-                Some(raw) => Ok(Answer::Raw(raw)),
-                None => Err(self.protocol("an answer with nothing in it")),
+                Some(raw) => Ok(ServerReply::Raw(raw)),
+                None => Err(self.protocol("an empty answer")),
             },
-            Some(Ok(result)) => Ok(Answer::Read(Box::new(result))),
+            Some(Ok(result)) => Ok(ServerReply::Read(Box::new(result))),
             Some(Err(error)) => Err(self.failed(error, &ticket)),
             None => Err(self.failed(ServiceError::TransportClosed, &ticket)),
         }
     }
 
     fn timed_out(&self, deadline: Deadline, ticket: &Ticket) -> UpstreamError {
-        deadline.missed(&self.server, Stage::Answer, ticket.give_up())
+        deadline.missed(&self.server, WaitStage::Answer, ticket.give_up())
     }
 
     fn failed(&self, error: ServiceError, ticket: &Ticket) -> UpstreamError {
-        let sent: Sent = ticket.give_up();
+        let sent: WasSent = ticket.give_up();
         let server = self.server.clone();
         #[expect(clippy::wildcard_enum_match_arm, reason = "all the rest lost the connection")]
         match error {
@@ -380,19 +380,19 @@ impl Connection {
     }
 
     fn why(&self, otherwise: &str) -> String {
-        self.pulse.stopped().map_or_else(|| shorten(otherwise), str::to_owned)
+        self.liveness.stopped().map_or_else(|| shorten(otherwise), str::to_owned)
     }
 
     fn protocol(&self, why: impl Into<String>) -> UpstreamError {
         UpstreamError::Protocol { server: self.server.clone(), why: shorten(&why.into()) }
     }
 
-    /// Ends the conversation and waits until the server is gone, for a few seconds at most.
+    /// Closes the connection and waits until the server has ended, for a few seconds at most.
     pub(super) async fn close(&self) {
-        self.pulse.stop("it was closed");
+        self.liveness.stop("the connection was closed");
         self.listener.as_ref().inspect(|listener| listener.abort());
         if let Some(mut service) = self.service.lock().await.take() {
-            let _ = service.close_with_timeout(CLOSED).await;
+            let _ = service.close_with_timeout(CLOSE_TIMEOUT).await;
         }
         let process = lock(&self.process).take();
         if let Some(process) = process {
@@ -401,15 +401,15 @@ impl Connection {
     }
 }
 
-impl Drop for Connection {
+impl Drop for UpstreamConnection {
     fn drop(&mut self) {
         self.listener.as_ref().inspect(|listener| listener.abort());
     }
 }
 
-/// Does something with so many bytes of a server's: with many of them not on a thread that others
-/// wait for. `None` if it panicked.
-async fn off_the_workers<T: Send + 'static>(
+/// Runs `work` on so many bytes of a server's; on a blocking thread if they are many. `None` if it
+/// panicked.
+async fn on_blocking_thread_if_big<T: Send + 'static>(
     bytes: usize,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Option<T> {
@@ -419,36 +419,36 @@ async fn off_the_workers<T: Send + 'static>(
     tokio::task::spawn_blocking(work).await.ok()
 }
 
-enum Answer {
+enum ServerReply {
     Raw(RawResult),
     Read(Box<ServerResult>),
 }
 
-/// A request somebody waits for. If they stop waiting, the server is told.
-struct Asked {
+/// A request that was sent. Dropping it sends the server a cancellation.
+struct PendingRequest {
     handle: Option<RequestHandle<RoleClient>>,
     ticket: Arc<Ticket>,
 }
 
-impl Asked {
-    /// `None` when the connection went away.
+impl PendingRequest {
+    /// Waits for the answer; `None` when the connection has ended.
     async fn answer(&mut self) -> Option<Result<ServerResult, ServiceError>> {
         (&mut self.handle.as_mut()?.rx).await.ok()
     }
 }
 
-impl Drop for Asked {
+impl Drop for PendingRequest {
     fn drop(&mut self) {
         let Some(handle) = self.handle.take() else { return };
         self.ticket.give_up();
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            let cancel = handle.cancel(Some("nobody waits for it any more".to_owned()));
-            runtime.spawn(timeout(CANCELLED, cancel));
+            let cancel = handle.cancel(Some("the caller stopped waiting".to_owned()));
+            runtime.spawn(timeout(CANCEL_TIMEOUT, cancel));
         }
     }
 }
 
-/// Servers of the current revision say that their tools have changed only to who asked for that.
+/// Servers of the current revision announce changed tools only to subscribers.
 fn listen(peer: &Peer<RoleClient>) -> Option<AbortHandle> {
     let info = peer.peer_info()?;
     let changes = info.capabilities.tools.as_ref()?.list_changed.unwrap_or_default();
@@ -459,20 +459,20 @@ fn listen(peer: &Peer<RoleClient>) -> Option<AbortHandle> {
     let listener = tokio::spawn(async move {
         let filter = SubscriptionFilter::builder().tools_list_changed().build();
         match peer.listen(filter).await {
-            // The news themselves are heard by the transport.
+            // The transport handles the notifications themselves.
             Ok(mut subscription) => while let Ok(Some(_)) = subscription.next().await {},
-            Err(error) => tracing::debug!(%error, "no news of changed tools"),
+            Err(error) => tracing::debug!(%error, "cannot subscribe to changes of the tools"),
         }
     });
     Some(listener.abort_handle())
 }
 
-fn not_begun(error: &ClientInitializeError, pulse: &Pulse) -> StartError {
+fn not_begun(error: &ClientInitializeError, liveness: &Liveness) -> StartError {
     #[expect(clippy::wildcard_enum_match_arm, reason = "the rest explains itself")]
     let why = match error {
-        // What came second is what a server of either kind should have understood.
+        // A server of either kind should have understood the second handshake.
         ClientInitializeError::LegacyFallbackFailed { fallback, .. } => {
-            return not_begun(fallback, pulse);
+            return not_begun(fallback, liveness);
         }
         ClientInitializeError::TransportError { error, .. } => {
             if let Some(explained) = http::explain(error.error.as_ref()) {
@@ -480,10 +480,10 @@ fn not_begun(error: &ClientInitializeError, pulse: &Pulse) -> StartError {
             }
             shorten(&error.error.to_string())
         }
-        ClientInitializeError::ConnectionClosed(_) => match pulse.disconnected() {
-            // Another way to begin would not change that.
+        ClientInitializeError::ConnectionClosed(_) => match liveness.disconnected() {
+            // The other handshake would not change that.
             Some(why) => return StartError::new(why),
-            None => "it ended before it said anything".to_owned(),
+            None => "it exited before it sent anything".to_owned(),
         },
         other => shorten(&other.to_string()),
     };

@@ -1,14 +1,14 @@
-//! Why an upstream gave no answer, and whether the call may have happened all the same.
+//! Errors of upstreams, and whether the call may have happened all the same.
 
 use std::time::Duration;
 
 use thiserror::Error;
 
-use super::patience::LimitSource;
+use super::deadline::LimitSource;
 
-/// Whether a request had begun to leave the host when it failed.
+/// Whether any byte of a request had left the host when it failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sent {
+pub enum WasSent {
     /// Nothing of it was written, and nothing will be: the call did not happen.
     No,
     /// It may have reached the server: whether the call happened is in doubt.
@@ -17,33 +17,33 @@ pub enum Sent {
 
 /// Why there is no answer from an upstream.
 ///
-/// Messages name the server and what failed; no variable, header, argument or address is in them.
+/// Messages name the server and what failed, never a variable, header, argument or address.
 #[derive(Debug, Clone, Error)]
 pub enum UpstreamError {
     /// No server of that name is configured.
     #[error("no server `{server}` is configured")]
     UnknownServer {
-        /// As asked for.
+        /// The name that was asked for.
         server: String,
-        /// Those there are.
+        /// The servers that are configured.
         known: Vec<String>,
     },
     /// The server could not be started or reached.
     #[error("server `{server}` is not available: {why}")]
     NotStarted {
-        /// Which.
+        /// The server that is missing.
         server: String,
-        /// What went wrong.
+        /// What went wrong, as a sentence without a subject.
         why: String,
         /// What to do about it.
         hint: Option<String>,
         /// The last lines it wrote to its standard error; for operators only.
         log: String,
     },
-    /// The server failed lately and is left alone for a while.
-    #[error("server `{server}` failed ({why}) and is tried again in {} ms", retry_in.as_millis())]
+    /// The server failed recently and is not tried again yet.
+    #[error("server `{server}` failed ({why}); the next attempt is in {} ms", retry_in.as_millis())]
     BackingOff {
-        /// Which.
+        /// The server that failed.
         server: String,
         /// When it is tried again.
         retry_in: Duration,
@@ -51,18 +51,18 @@ pub enum UpstreamError {
         why: String,
     },
     /// It took too long.
-    #[error("no answer of server `{server}` within {} ms, {stage}", limit.as_millis())]
+    #[error("no answer from server `{server}` within {} ms, {stage}", limit.as_millis())]
     TimedOut {
-        /// Which.
+        /// The server that did not answer.
         server: String,
         /// The limit that was reached.
         limit: Duration,
-        /// Who set it.
+        /// Who set the limit, so that a hint can name the setting.
         set_by: LimitSource,
         /// What was being waited for.
-        stage: Stage,
+        stage: WaitStage,
         /// Whether the call may have happened.
-        sent: Sent,
+        sent: WasSent,
     },
     /// The server has had all the calls it may have in a minute.
     #[error(
@@ -70,9 +70,9 @@ pub enum UpstreamError {
          {} ms, which is longer than this call may take", retry_in.as_millis()
     )]
     RateLimited {
-        /// Which.
+        /// The server that is called too often.
         server: String,
-        /// Its `rate_per_minute`.
+        /// The server's setting `rate_per_minute`.
         per_minute: u32,
         /// When it may be called again.
         retry_in: Duration,
@@ -80,43 +80,42 @@ pub enum UpstreamError {
     /// The connection broke before the answer came.
     #[error("the connection to server `{server}` was lost: {why}")]
     Lost {
-        /// Which.
+        /// The server whose connection broke.
         server: String,
-        /// What went wrong.
+        /// What went wrong, as a sentence without a subject.
         why: String,
         /// Whether the call may have happened.
-        sent: Sent,
+        sent: WasSent,
     },
     /// The server answered that it will not do it.
     #[error("server `{server}` refused: {message}")]
     Refused {
-        /// Which.
+        /// The server that refused.
         server: String,
         /// The code of the protocol.
         code: i64,
-        /// What it said.
+        /// The server's own words, shortened.
         message: String,
     },
-    /// The server answered something that is not an answer. The call happened; with what outcome is
-    /// not known.
+    /// The server sent something that is not an answer. The call happened; its outcome is unknown.
     #[error("server `{server}` broke the protocol: {why}")]
     Protocol {
-        /// Which.
+        /// The server that broke the protocol.
         server: String,
-        /// How.
+        /// What it sent instead of an answer.
         why: String,
     },
     /// The upstreams have been shut down.
     #[error("server `{server}` has been shut down")]
     ShutDown {
-        /// Which.
+        /// The server that was to be called.
         server: String,
     },
 }
 
 /// What a call waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stage {
+pub enum WaitStage {
     /// A free place among the calls a server gets at once.
     Turn,
     /// The server to start.
@@ -125,17 +124,17 @@ pub enum Stage {
     List,
     /// The server to show that it still answers, after a call that it did not answer.
     Health,
-    /// The server's answer.
+    /// The server to answer the call.
     Answer,
 }
 
-impl std::fmt::Display for Stage {
+impl std::fmt::Display for WaitStage {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.write_str(match self {
             Self::Turn => "waiting behind other calls",
             Self::Start => "waiting for it to start",
             Self::List => "waiting for the list of its tools",
-            Self::Health => "waiting for a sign of life",
+            Self::Health => "waiting for a health check",
             Self::Answer => "waiting for its answer",
         })
     }
@@ -161,7 +160,7 @@ impl UpstreamError {
     /// made again.
     pub fn may_have_happened(&self) -> bool {
         match self {
-            Self::TimedOut { sent, .. } | Self::Lost { sent, .. } => *sent == Sent::Perhaps,
+            Self::TimedOut { sent, .. } | Self::Lost { sent, .. } => *sent == WasSent::Perhaps,
             Self::Protocol { .. } => true,
             Self::UnknownServer { .. }
             | Self::NotStarted { .. }
@@ -177,24 +176,21 @@ impl UpstreamError {
         match self {
             Self::NotStarted { hint, .. } => hint.clone(),
             Self::UnknownServer { known, .. } if !known.is_empty() => {
-                Some(format!("configured are: {}", known.join(", ")))
+                Some(format!("configured servers: {}", known.join(", ")))
             }
             Self::UnknownServer { .. } => {
                 Some("no MCP server is configured: see `[mcp_servers]` and `.mcp.json`".to_owned())
             }
-            Self::TimedOut { stage: Stage::Turn, .. } => {
-                Some("`max_concurrent` of the server lets it have more calls at once".to_owned())
+            Self::TimedOut { stage: WaitStage::Turn, .. } => {
+                Some("raise `max_concurrent` of the server to allow more parallel calls".to_owned())
             }
-            Self::TimedOut { set_by: LimitSource::Caller, .. } => Some(
-                "--tool-timeout, or tool_timeout_ms of a request, lets a call take longer"
-                    .to_owned(),
-            ),
+            Self::TimedOut { set_by: LimitSource::Caller, .. } => {
+                Some("raise --tool-timeout, or tool_timeout_ms of the request".to_owned())
+            }
             Self::TimedOut { set_by: LimitSource::Server, .. } => {
-                Some("`timeout` of the server lets its calls take longer".to_owned())
+                Some("raise `timeout` of the server".to_owned())
             }
-            Self::RateLimited { .. } => {
-                Some("`rate_per_minute` of the server sets this".to_owned())
-            }
+            Self::RateLimited { .. } => Some("raise `rate_per_minute` of the server".to_owned()),
             Self::TimedOut { set_by: LimitSource::Belljar, .. }
             | Self::BackingOff { .. }
             | Self::Lost { .. }
@@ -211,7 +207,7 @@ pub(super) struct StartError {
     pub(super) why: String,
     pub(super) hint: Option<String>,
     pub(super) log: String,
-    /// Whether the other way to begin a conversation might do.
+    /// Whether the other handshake might work.
     pub(super) is_handshake: bool,
 }
 
@@ -231,7 +227,7 @@ impl StartError {
     }
 }
 
-/// A text of somebody else's, short enough for a message.
+/// Shortens an untrusted text for a message.
 pub(super) fn shorten(text: &str) -> String {
     const LONGEST: usize = 500;
     match text.char_indices().nth(LONGEST) {

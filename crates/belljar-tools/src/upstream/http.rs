@@ -1,4 +1,4 @@
-//! A server that is reached over streamable HTTP.
+//! A server that is connected to over streamable HTTP.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -25,22 +25,22 @@ use rmcp::{
 use super::{
     error::{StartError, shorten},
     intake::{Intake, Passage},
+    liveness::Liveness,
     pipe::{MAX_MESSAGE_BYTES, is_answer, ticket_of},
-    pulse::Pulse,
 };
 
 /// How long a server may take to accept a connection.
-const CONNECTED: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_REDIRECTS: usize = 5;
 
-type Failure = StreamableHttpError<reqwest::Error>;
+type HttpFailure = StreamableHttpError<reqwest::Error>;
 
-/// The library's transport, watched: whether a request left the host, and whether the connection
-/// still lives, and what the server sends unasked.
+/// The library's transport; this also tracks whether a request left the host and whether the connection
+/// is alive, and limits unsolicited messages.
 pub(super) struct HttpTransport {
     inner: StreamableHttpClientTransport<Client>,
     intake: Intake,
-    pulse: Arc<Pulse>,
+    liveness: Arc<Liveness>,
 }
 
 impl HttpTransport {
@@ -50,11 +50,11 @@ impl HttpTransport {
         headers: &BTreeMap<String, String>,
         max_concurrent: usize,
         intake: Intake,
-        pulse: Arc<Pulse>,
+        liveness: Arc<Liveness>,
     ) -> Result<Self, StartError> {
         let client = Client::builder()
-            .connect_timeout(CONNECTED)
-            // A connection that idles may be closed just when it is used again, and then nobody knows
+            .connect_timeout(CONNECT_TIMEOUT)
+            // An idle connection may be closed just when it is used again, and then it is unknown
             // whether a call happened.
             .pool_max_idle_per_host(0)
             .redirect(Policy::custom(within_origin))
@@ -65,7 +65,7 @@ impl HttpTransport {
         config.max_sse_event_size = MAX_MESSAGE_BYTES;
         config.max_concurrent_requests = max_concurrent + 1;
         let inner = StreamableHttpClientTransport::with_client(client, config);
-        Ok(Self { inner, intake, pulse })
+        Ok(Self { inner, intake, liveness })
     }
 
     /// The next message the library should see; `None` when there is no more. The error says why the
@@ -75,12 +75,12 @@ impl HttpTransport {
             self.intake.room().await?;
             let Some(message) = self.inner.receive().await else { return Ok(None) };
             let passage = match &message {
-                // How long it was is not known any more; the library has read it.
+                // Its length is unknown: the library has parsed it.
                 JsonRpcMessage::Request(_) => self.intake.request(0)?,
-                JsonRpcMessage::Notification(told) => {
-                    let told = &told.notification;
-                    let text = || shorten(&serde_json::to_string(told).unwrap_or_default());
-                    self.intake.notification(method(told), 0, text)?
+                JsonRpcMessage::Notification(message) => {
+                    let notification = &message.notification;
+                    let text = || shorten(&serde_json::to_string(notification).unwrap_or_default());
+                    self.intake.notification(method(notification), 0, text)?
                 }
                 JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => Passage::Pass,
             };
@@ -110,16 +110,16 @@ fn checked(
 ) -> Result<HashMap<HeaderName, HeaderValue>, StartError> {
     let check = |(name, value): (&String, &String)| {
         let bad = |what: &str| StartError::new(format!("the header `{name}` has {what}"));
-        let key = name.parse::<HeaderName>().map_err(|_| bad("a name that is none"))?;
-        let mut value =
-            value.parse::<HeaderValue>().map_err(|_| bad("a value no header can have"))?;
+        let key = name.parse::<HeaderName>().map_err(|_| bad("an invalid name"))?;
+        let mut value = value.parse::<HeaderValue>().map_err(|_| bad("an invalid value"))?;
         value.set_sensitive(true);
         Ok((key, value))
     };
     headers.iter().map(check).collect()
 }
 
-/// Follows what keeps the request whole and its headers with the server they are meant for.
+/// Follows a redirect only if the request keeps its body and stays with the same origin, so that its
+/// headers go to no other server.
 fn within_origin(attempt: Attempt<'_>) -> reqwest::redirect::Action {
     let keeps_body =
         matches!(attempt.status(), StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
@@ -133,18 +133,18 @@ fn within_origin(attempt: Attempt<'_>) -> reqwest::redirect::Action {
 }
 
 impl Transport<RoleClient> for HttpTransport {
-    type Error = Failure;
+    type Error = HttpFailure;
 
     fn send(
         &mut self,
         message: TxJsonRpcMessage<RoleClient>,
-    ) -> impl Future<Output = Result<(), Failure>> + Send + 'static {
+    ) -> impl Future<Output = Result<(), HttpFailure>> + Send + 'static {
         let ticket = ticket_of(&message);
-        let answering = is_answer(&message).then(|| self.intake.unanswered().answering());
+        let answer_guard = is_answer(&message).then(|| self.intake.unanswered().answer_guard());
         let send = self.inner.send(message);
-        let pulse = self.pulse.clone();
+        let liveness = self.liveness.clone();
         async move {
-            let _answering = answering;
+            let _answer_guard = answer_guard;
             if ticket.as_ref().is_some_and(|ticket| !ticket.begin()) {
                 return Ok(());
             }
@@ -156,7 +156,7 @@ impl Transport<RoleClient> for HttpTransport {
                 if let StreamableHttpError::Client(client) = error
                     && client.is_connect()
                 {
-                    pulse.stop(describe(client));
+                    liveness.stop(describe(client));
                 }
             }
             sent
@@ -165,21 +165,21 @@ impl Transport<RoleClient> for HttpTransport {
 
     async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
         let next = self.next().await;
-        let message = next.inspect_err(|why| self.pulse.disconnect(why)).ok().flatten();
+        let message = next.inspect_err(|why| self.liveness.disconnect(why)).ok().flatten();
         if message.is_none() {
             // The first reason counts.
-            self.pulse.stop("it closed the connection");
+            self.liveness.stop("it closed the connection");
         }
         message
     }
 
-    async fn close(&mut self) -> Result<(), Failure> {
+    async fn close(&mut self) -> Result<(), HttpFailure> {
         self.inner.close().await
     }
 }
 
 /// Whether a request certainly was not acted on.
-fn was_not_taken(error: &Failure) -> bool {
+fn was_not_taken(error: &HttpFailure) -> bool {
     #[expect(
         clippy::wildcard_enum_match_arm,
         reason = "in doubt about the rest, whatever the library adds"
@@ -196,7 +196,7 @@ fn was_not_taken(error: &Failure) -> bool {
     }
 }
 
-/// An error without the address in it, which may have a secret in it.
+/// An error without the URL, which may contain a secret.
 pub(super) fn describe(error: &reqwest::Error) -> String {
     let mut source = error.source();
     let mut parts = Vec::new();
@@ -205,24 +205,24 @@ pub(super) fn describe(error: &reqwest::Error) -> String {
         source = cause.source();
     }
     if parts.is_empty() {
-        return if error.is_timeout() { "it took too long" } else { "the request failed" }
+        return if error.is_timeout() { "the request timed out" } else { "the request failed" }
             .to_owned();
     }
     shorten(&parts.join(": "))
 }
 
-/// Why a conversation did not begin, if HTTP is why.
+/// Why a connection failed, if HTTP is the reason.
 pub(super) fn explain(error: &(dyn Error + Send + Sync + 'static)) -> Option<StartError> {
-    error.downcast_ref::<Failure>().map(explain_failure)
+    error.downcast_ref::<HttpFailure>().map(explain_failure)
 }
 
-fn explain_failure(failure: &Failure) -> StartError {
+fn explain_failure(failure: &HttpFailure) -> StartError {
     #[expect(clippy::wildcard_enum_match_arm, reason = "the rest explains itself")]
     match failure {
         StreamableHttpError::Client(client) => StartError::new(describe(client))
-            .with_hint("see that the server runs and that `url` is its endpoint"),
+            .with_hint("check that the server is running and that `url` is its endpoint"),
         StreamableHttpError::AuthRequired(_) | StreamableHttpError::InsufficientScope(_) => {
-            StartError::new("it wants authorization")
+            StartError::new("it requires authorization")
                 .with_hint("set `headers.Authorization` of the server")
         }
         other => {

@@ -1,8 +1,8 @@
-//! What a server sends without being asked: few things are of use, and all of it is bounded.
+//! Limits on the unsolicited messages of a server.
 //!
 //! The library answers each request of a server in a task of its own and logs each notification, both
-//! without bound. So it only sees requests while few are unanswered, and only the notifications it
-//! needs. A server that sends more than any honest one does is disconnected.
+//! without bound. So it gets requests only while few are unanswered, and only the notifications it
+//! needs. A server that sends more than any honest one would is disconnected.
 
 use std::{
     sync::{
@@ -16,23 +16,23 @@ use tokio::{sync::Notify, time::timeout};
 
 use super::{
     connection::ToolsChanged,
-    window::{ServerLog, WINDOW, Window, one_line},
+    window::{RateWindow, ServerLog, WINDOW, one_line},
 };
 
-/// A server may have so many requests unanswered; nothing more is read of it meanwhile.
-const UNANSWERED: u32 = 64;
+/// With so many unanswered requests of a server, nothing more is read from it.
+const MAX_UNANSWERED: u32 = 64;
 /// How long it may leave the answers to them unread.
-const UNREAD: Duration = Duration::from_secs(5);
+const UNREAD_TIMEOUT: Duration = Duration::from_secs(5);
 /// No honest server has more requests in a [`WINDOW`].
-const REQUESTS: u32 = 1_000;
-/// No honest server sends more messages in a [`WINDOW`] that nobody asked for.
-const MESSAGES: u32 = 50_000;
+const MAX_REQUESTS: u32 = 1_000;
+/// No honest server sends more unsolicited messages in a [`WINDOW`].
+const MAX_MESSAGES: u32 = 50_000;
 /// At most so many notifications reach the library in a [`WINDOW`].
-const PASSED: u32 = 100;
-/// A longer request or notification is not looked at.
+const MAX_PASSED: u32 = 100;
+/// A longer request or notification is not parsed.
 pub(super) const MAX_UNASKED_BYTES: usize = 64 << 10;
 /// A logged message of a server is cut after this many characters.
-const LOGGED: usize = 2000;
+const MAX_LOGGED_CHARACTERS: usize = 2000;
 
 /// Whether the library is to see a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,12 +41,12 @@ pub(super) enum Passage {
     Drop,
 }
 
-/// Judges what one server sends unasked.
+/// Counts and filters the unsolicited messages of one server.
 pub(super) struct Intake {
-    unanswered: Unanswered,
-    requests: Window,
-    messages: Window,
-    passed: Window,
+    unanswered: UnansweredCount,
+    requests: RateWindow,
+    messages: RateWindow,
+    passed: RateWindow,
     log: ServerLog,
     tools_changed: ToolsChanged,
 }
@@ -60,10 +60,10 @@ impl std::fmt::Debug for Intake {
 impl Intake {
     pub(super) fn new(server: &str, tools_changed: ToolsChanged) -> Self {
         Self {
-            unanswered: Unanswered::default(),
-            requests: Window::default(),
-            messages: Window::default(),
-            passed: Window::default(),
+            unanswered: UnansweredCount::default(),
+            requests: RateWindow::default(),
+            messages: RateWindow::default(),
+            passed: RateWindow::default(),
             log: ServerLog::new(server),
             tools_changed,
         }
@@ -75,21 +75,21 @@ impl Intake {
         if self.unanswered.has_room() {
             return Ok(());
         }
-        timeout(UNREAD, self.unanswered.room())
+        timeout(UNREAD_TIMEOUT, self.unanswered.room())
             .await
             .map_err(|_| "it does not read the answers to its own requests".to_owned())
     }
 
-    /// Those requests of the server that are to be answered.
-    pub(super) fn unanswered(&self) -> Unanswered {
+    /// The counter of the server's unanswered requests.
+    pub(super) fn unanswered(&self) -> UnansweredCount {
         self.unanswered.clone()
     }
 
-    /// The server asks something, in so many bytes.
+    /// Takes a request of the server.
     pub(super) fn request(&mut self, bytes: usize) -> Result<Passage, String> {
         self.stray()?;
-        if self.requests.count() > REQUESTS {
-            return Err(flood(REQUESTS, "requests"));
+        if self.requests.count() > MAX_REQUESTS {
+            return Err(flood(MAX_REQUESTS, "requests"));
         }
         if bytes > MAX_UNASKED_BYTES {
             return Err(format!("it sent a request over {} KiB", MAX_UNASKED_BYTES >> 10));
@@ -98,7 +98,7 @@ impl Intake {
         Ok(Passage::Pass)
     }
 
-    /// The server says something, in so many bytes.
+    /// Takes a notification of the server.
     pub(super) fn notification(
         &mut self,
         method: &str,
@@ -109,11 +109,11 @@ impl Intake {
         match method {
             "notifications/tools/list_changed" => (self.tools_changed)(),
             "notifications/message" => self.log.line(|| {
-                let text: String = params().chars().take(LOGGED).collect();
+                let text: String = params().chars().take(MAX_LOGGED_CHARACTERS).collect();
                 one_line(&text)
             }),
             "notifications/cancelled" | "notifications/subscriptions/acknowledged"
-                if bytes <= MAX_UNASKED_BYTES && self.passed.count() <= PASSED =>
+                if bytes <= MAX_UNASKED_BYTES && self.passed.count() <= MAX_PASSED =>
             {
                 return Ok(Passage::Pass);
             }
@@ -122,10 +122,10 @@ impl Intake {
         Ok(Passage::Drop)
     }
 
-    /// A message nobody asked for, or none at all.
+    /// Counts an unsolicited message, or a line that is no message.
     pub(super) fn stray(&mut self) -> Result<(), String> {
-        if self.messages.count() > MESSAGES {
-            return Err(flood(MESSAGES, "messages that nobody asked for"));
+        if self.messages.count() > MAX_MESSAGES {
+            return Err(flood(MAX_MESSAGES, "unsolicited messages"));
         }
         Ok(())
     }
@@ -137,20 +137,20 @@ fn flood(most: u32, what: &str) -> String {
 
 /// How many requests of a server are unanswered.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Unanswered(Arc<(AtomicU32, Notify)>);
+pub(super) struct UnansweredCount(Arc<(AtomicU32, Notify)>);
 
-impl Unanswered {
+impl UnansweredCount {
     fn add(&self) {
         self.0.0.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// One of them is answered when what this gives is dropped.
-    pub(super) fn answering(&self) -> Answering {
-        Answering(self.clone())
+    /// Counts one of them as answered when it is dropped.
+    pub(super) fn answer_guard(&self) -> AnswerGuard {
+        AnswerGuard(self.clone())
     }
 
     fn has_room(&self) -> bool {
-        self.0.0.load(Ordering::Acquire) < UNANSWERED
+        self.0.0.load(Ordering::Acquire) < MAX_UNANSWERED
     }
 
     async fn room(&self) {
@@ -166,9 +166,9 @@ impl Unanswered {
 
 /// An answer on its way to the server.
 #[derive(Debug)]
-pub(super) struct Answering(Unanswered);
+pub(super) struct AnswerGuard(UnansweredCount);
 
-impl Drop for Answering {
+impl Drop for AnswerGuard {
     fn drop(&mut self) {
         let (count, answered) = &*self.0.0;
         let _ = count.fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| n.checked_sub(1));

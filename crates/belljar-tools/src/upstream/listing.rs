@@ -1,6 +1,6 @@
-//! The list of a server's tools, page by page, and what is made of each.
+//! Reads the list of a server's tools, page by page.
 //!
-//! One tool that is described badly must not hide the others, so tools are read one at a time.
+//! One badly described tool must not hide the others, so tools are parsed one at a time.
 
 use std::{collections::HashSet, fmt};
 
@@ -21,25 +21,25 @@ pub(super) const MAX_LIST_BYTES: usize = 64 << 20;
 const MAX_UNFOLDED_BYTES: usize = 256 << 20;
 /// No list has more pages.
 const MAX_PAGES: usize = 1_000;
-/// Code cannot say longer names.
+/// Longer names are refused.
 const MAX_NAME_BYTES: usize = 1024;
 
-/// A part of a list, as it came.
+/// One page of a list, unparsed.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Page<'a> {
+struct ToolPage<'a> {
     #[serde(borrow)]
     tools: Definitions<'a>,
     next_cursor: Option<String>,
 }
 
-/// The first tools of a page, one more than a server may have at most; the rest is passed over.
+/// The first tools of a page, at most one more than a server may have; the rest is skipped.
 struct Definitions<'a>(Vec<&'a RawValue>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Definitions<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Tools;
-        impl<'de> Visitor<'de> for Tools {
+        struct ToolsVisitor;
+        impl<'de> Visitor<'de> for ToolsVisitor {
             type Value = Vec<&'de RawValue>;
 
             fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -58,7 +58,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Definitions<'a> {
                 Ok(first)
             }
         }
-        deserializer.deserialize_seq(Tools).map(Self)
+        deserializer.deserialize_seq(ToolsVisitor).map(Self)
     }
 }
 
@@ -118,8 +118,8 @@ impl Listing {
         if self.bytes > MAX_LIST_BYTES {
             return Err(too_long());
         }
-        let page: Page<'_> = serde_json::from_slice(json)
-            .map_err(|error| format!("its list of tools is none: {error}"))?;
+        let page: ToolPage<'_> = serde_json::from_slice(json)
+            .map_err(|error| format!("its list of tools is not valid: {error}"))?;
         // Before any of them is unfolded.
         if self.tools.len() + page.tools.0.len() > MAX_TOOLS {
             return Err(format!("it has more than {MAX_TOOLS} tools"));
@@ -142,18 +142,18 @@ impl Listing {
             return Err(format!("its tools take over {} MB of memory", MAX_UNFOLDED_BYTES >> 20));
         }
         let Some(tool) = read_tool(&self.server, definition) else {
-            self.left_out("a tool without a proper name or schema is left out");
+            self.left_out("skipped a tool without a valid name or schema");
             return Ok(());
         };
         if !self.names.insert(tool.name.clone()) {
-            self.left_out("a tool that is listed twice is left out");
+            self.left_out("skipped a tool that is listed twice");
             return Ok(());
         }
         self.tools.push(tool);
         Ok(())
     }
 
-    /// Said once for a list: who lists one bad tool may list thousands.
+    /// Logged once for a list: a server that lists one bad tool may list thousands.
     fn left_out(&mut self, why: &str) {
         if !std::mem::replace(&mut self.has_left_out, true) {
             tracing::warn!(server = %self.server, "{why}");
@@ -176,13 +176,13 @@ struct RawTool {
     annotations: Option<Map<String, Value>>,
 }
 
-/// Whether a tool can be called so. A name is what a person is asked about and what rules and audit
-/// rows go by: one that a terminal obeys, that takes several lines or that looks like another is none.
+/// Whether a name is valid. Names are shown to the person who approves a call and are matched by rules, so
+/// control characters, line breaks and invisible characters are refused.
 pub(super) fn is_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= MAX_NAME_BYTES && !name.contains(is_deceptive)
 }
 
-/// A tool as its server describes it; `None` if it cannot be called by what it says.
+/// Parses a tool; `None` if its name or schema is not valid.
 fn read_tool(server: &str, definition: &str) -> Option<Tool> {
     let raw: RawTool = serde_json::from_str(definition).ok()?;
     if !is_name(&raw.name) {

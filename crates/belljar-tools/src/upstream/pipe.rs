@@ -1,9 +1,9 @@
 //! The protocol over a pair of pipes, one message a line.
 //!
-//! The library's own transport drops lines that are too long, so that their caller waits in vain, and
-//! tries every kind of result on an answer of megabytes. Here answers to requests with a [`Ticket`]
-//! are handed over as they came, and a line that is too long ends the connection. What nobody asked
-//! for goes through an [`Intake`] first.
+//! The library's own transport drops lines that are too long, so that their caller waits for ever, and
+//! tries every kind of result on an answer of megabytes. Here answers to requests with a [`Ticket`] are
+//! handed over unparsed, and a line that is too long ends the connection. Unsolicited messages go through
+//! an [`Intake`] first.
 
 use std::{
     borrow::Cow,
@@ -31,20 +31,20 @@ use tokio::{
 use super::{
     error::shorten,
     intake::{Intake, MAX_UNASKED_BYTES, Passage},
+    liveness::Liveness,
     process::Pipes,
-    pulse::Pulse,
     ticket::{RawResult, Ticket},
 };
 
 /// No message is longer: room for 100 MB of text that is sent twice.
 pub(super) const MAX_MESSAGE_BYTES: usize = 256 << 20;
-/// No message is longer that nobody asked for.
+/// No unsolicited message is longer.
 const MAX_UNASKED_LINE_BYTES: usize = 1 << 20;
 /// As much as comes at once.
 const READ_BYTES: usize = 256 << 10;
 
-/// Requests that are to be answered, by number; with their tickets, where they have some.
-type Waiting = Arc<Mutex<HashMap<i64, Option<Arc<Ticket>>>>>;
+/// Requests without an answer, by number; with their tickets, if they have one.
+type PendingRequests = Arc<Mutex<HashMap<i64, Option<Arc<Ticket>>>>>;
 
 /// The client's end of the pipes of a server.
 #[derive(Debug)]
@@ -52,27 +52,27 @@ pub(super) struct PipeTransport {
     input: BufReader<pipe::Receiver>,
     line: Vec<u8>,
     output: Arc<tokio::sync::Mutex<Option<pipe::Sender>>>,
-    waiting: Waiting,
+    waiting: PendingRequests,
     intake: Intake,
-    /// Whether the conversation is past its beginning.
+    /// Whether the handshake is over.
     has_begun: bool,
-    pulse: Arc<Pulse>,
+    liveness: Arc<Liveness>,
 }
 
 impl PipeTransport {
     pub(super) fn new(
         Pipes { from_server, to_server }: Pipes,
         intake: Intake,
-        pulse: Arc<Pulse>,
+        liveness: Arc<Liveness>,
     ) -> Self {
         Self {
             input: BufReader::with_capacity(READ_BYTES, from_server),
             line: Vec::new(),
             output: Arc::new(tokio::sync::Mutex::new(Some(to_server))),
-            waiting: Waiting::default(),
+            waiting: PendingRequests::default(),
             intake,
             has_begun: false,
-            pulse,
+            liveness,
         }
     }
 
@@ -80,14 +80,14 @@ impl PipeTransport {
     /// read is kept.
     async fn read_line(&mut self) -> Result<(), String> {
         loop {
-            // The server has ended the conversation, nobody else.
+            // The server ended the connection, not the host.
             let ended = |why: String| {
-                self.pulse.stop(why.as_str());
+                self.liveness.stop(why.as_str());
                 why
             };
             let read = self.input.fill_buf().await.map_err(|error| ended(error.to_string()))?;
             if read.is_empty() {
-                return Err(ended("it ended".to_owned()));
+                return Err(ended("it closed its output".to_owned()));
             }
             let end = read.iter().position(|byte| *byte == b'\n');
             let take = end.map_or(read.len(), |end| end + 1);
@@ -96,7 +96,7 @@ impl PipeTransport {
             }
             let is_expected = || lock(&self.waiting).values().any(Option::is_some);
             if self.has_begun && self.line.len() > MAX_UNASKED_LINE_BYTES && !is_expected() {
-                return Err("it sent a message over 1 MB that nobody asked for".to_owned());
+                return Err("it sent an unsolicited message over 1 MB".to_owned());
             }
             self.line.extend_from_slice(read.get(..take).unwrap_or_default());
             self.input.consume(take);
@@ -106,11 +106,11 @@ impl PipeTransport {
         }
     }
 
-    /// What the library should see of a line. Lines that are no messages are nothing: programs
-    /// print such things. The error says why the server is to be disconnected.
+    /// The message that the library should see of a line. Lines that are no messages are ignored:
+    /// programs print such things. The error says why the server must be disconnected.
     fn sort(&mut self, line: Vec<u8>) -> Result<Option<ServerJsonRpcMessage>, String> {
         let text = line.trim_ascii();
-        let Ok(envelope) = serde_json::from_slice::<Envelope<'_>>(text) else {
+        let Ok(envelope) = serde_json::from_slice::<MessageEnvelope<'_>>(text) else {
             self.intake.stray()?;
             return Ok(None);
         };
@@ -129,7 +129,7 @@ impl PipeTransport {
         let Some((id, ticket)) = id.and_then(|id| Some((id, lock(&self.waiting).remove(&id)?)))
         else {
             self.intake.stray()?;
-            // How a conversation begins is for the library to judge.
+            // The library judges the handshake.
             let is_small = text.len() <= MAX_UNASKED_BYTES;
             return Ok(if is_small && !self.has_begun { whole(text) } else { None });
         };
@@ -160,10 +160,10 @@ impl PipeTransport {
     }
 }
 
-/// A message the library reads by itself.
+/// Parses a message for the library.
 fn whole(text: &[u8]) -> Option<ServerJsonRpcMessage> {
     let message = serde_json::from_slice(text);
-    message.inspect_err(|error| tracing::debug!(%error, "an odd message")).ok()
+    message.inspect_err(|error| tracing::debug!(%error, "unreadable message from a server")).ok()
 }
 
 impl Transport<RoleClient> for PipeTransport {
@@ -181,10 +181,10 @@ impl Transport<RoleClient> for PipeTransport {
         if let Some(id) = cancelled_number(&message) {
             lock(&self.waiting).remove(&id);
         }
-        let answering = is_answer(&message).then(|| self.intake.unanswered().answering());
+        let answer_guard = is_answer(&message).then(|| self.intake.unanswered().answer_guard());
         let output = self.output.clone();
         async move {
-            let _answering = answering;
+            let _answer_guard = answer_guard;
             let mut line = serde_json::to_vec(&message)?;
             line.push(b'\n');
             let mut output = output.lock().await;
@@ -213,7 +213,7 @@ impl Transport<RoleClient> for PipeTransport {
         match self.next().await {
             Ok(message) => Some(message),
             Err(why) => {
-                self.pulse.disconnect(why);
+                self.liveness.disconnect(why);
                 None
             }
         }
@@ -228,9 +228,9 @@ impl Transport<RoleClient> for PipeTransport {
     }
 }
 
-/// What every message has, whatever it is.
+/// The fields that any message may have.
 #[derive(Deserialize)]
-struct Envelope<'a> {
+struct MessageEnvelope<'a> {
     #[serde(default)]
     id: Option<NumberOrString>,
     #[serde(borrow, default)]
@@ -243,7 +243,7 @@ struct Envelope<'a> {
     error: Option<&'a RawValue>,
 }
 
-/// A request's number, also where a server has made a text of it.
+/// A request's number, even if the server sends it as a text.
 fn number(id: &RequestId) -> Option<i64> {
     match id {
         NumberOrString::Number(number) => Some(*number),
@@ -251,7 +251,7 @@ fn number(id: &RequestId) -> Option<i64> {
     }
 }
 
-/// An error, also where a server leaves out what it should say. A long one is not taken apart.
+/// An error, even if the server leaves out required fields. A long one is not parsed.
 fn error_data(error: &RawValue) -> ErrorData {
     if error.get().len() > MAX_UNASKED_BYTES {
         return ErrorData::new(ErrorCode::default(), shorten(error.get()), None);

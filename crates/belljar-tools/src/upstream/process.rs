@@ -1,4 +1,4 @@
-//! A server that is a program of this machine, under a keeper that ends it with the host.
+//! A server that runs as a process on this machine, under a supervisor that ends it with the host.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -11,8 +11,8 @@ use std::{
 };
 
 use belljar_jail::{
-    control,
-    process_tree::{self, PROCESS_TREE_ARGUMENT, ProcessTreeCommand, ProcessTreeReport},
+    control, process_tree,
+    process_tree::{PROCESS_TREE_ARGUMENT, ProcessTreeCommand, ProcessTreeReport},
 };
 use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
 use tokio::{
@@ -25,25 +25,25 @@ use tokio::{
 
 use super::{
     error::StartError,
-    pulse::Pulse,
+    liveness::Liveness,
     window::{ServerLog, one_line},
 };
 
-/// Longer than any machine that still works takes to start a program.
-const STARTED: Duration = Duration::from_secs(15);
-/// How long a server may take to end by itself once its input has ended.
-const GOODBYE: Duration = Duration::from_secs(2);
-/// How long the keeper may take to end everything.
-const ENDED: Duration = Duration::from_secs(3);
+/// Enough to start a program on any working machine.
+const START_TIMEOUT: Duration = Duration::from_secs(15);
+/// How long a server may take to exit after its input was closed.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long the supervisor may take to end everything.
+const KILL_TIMEOUT: Duration = Duration::from_secs(3);
 /// Fewer reads for big answers, where the machine allows it.
 const PIPE_BYTES: usize = 1 << 20;
 /// A line of a server's log is cut after this.
 const LOG_LINE_BYTES: usize = 2000;
-/// So many lines are kept to explain why a server did not start.
+/// How many lines are kept to explain why a server did not start.
 const LAST_LINES: usize = 20;
 
-/// What to start.
-pub(super) struct Start<'a> {
+/// The program to start, and how.
+pub(super) struct ServerCommand<'a> {
     pub(super) launcher: &'a Path,
     pub(super) server: &'a str,
     pub(super) command: &'a str,
@@ -55,7 +55,7 @@ pub(super) struct Start<'a> {
 /// A running server. Dropping it ends the server and everything it started, without waiting.
 #[derive(Debug)]
 pub(super) struct Process {
-    /// The lifeline: when this end is closed, whoever closes it, the keeper ends everything.
+    /// When this end is closed, for whatever reason, the supervisor ends everything.
     socket: Arc<UnixDatagram>,
     attendant: JoinHandle<()>,
     last_lines: LastLines,
@@ -73,21 +73,23 @@ pub(super) struct Pipes {
 }
 
 impl Process {
-    /// Starts a server, and waits until it runs. When it ends, `pulse` stops.
+    /// Starts a server and waits until it runs. When it ends, `liveness` stops.
     pub(super) async fn start(
-        start: Start<'_>,
-        pulse: Arc<Pulse>,
+        start: ServerCommand<'_>,
+        liveness: Arc<Liveness>,
     ) -> Result<(Self, Pipes), StartError> {
-        let failed = |error: io::Error| StartError::new(format!("no keeper for it: {error}"));
-        let (socket, child) = start_keeper(&start).map_err(failed)?;
+        let failed = |error: io::Error| {
+            StartError::new(format!("cannot start its supervisor process: {error}"))
+        };
+        let (socket, child) = start_supervisor(&start).map_err(failed)?;
         let (tell, begun) = oneshot::channel();
-        let attendant = tokio::spawn(attend(socket.clone(), child, tell, pulse));
+        let attendant = tokio::spawn(attend(socket.clone(), child, tell, liveness));
         let last_lines = LastLines::default();
         let process = Self { socket, attendant, last_lines };
         let (pipes, errors) = order(&process.socket, &start).map_err(failed)?;
         let log = Log::new(start.server, process.last_lines.clone());
         tokio::spawn(log.follow(errors));
-        match timeout(STARTED, begun).await {
+        match timeout(START_TIMEOUT, begun).await {
             Ok(Ok(ProcessTreeReport::Started)) => Ok((process, pipes)),
             Ok(Ok(ProcessTreeReport::NotStarted { not_found, message })) => {
                 Err(not_started(&start, not_found, &message))
@@ -96,25 +98,28 @@ impl Process {
                 Err(StartError::new(message).with_hint(remedy))
             }
             Ok(Ok(ProcessTreeReport::Ended { status })) => Err(StartError::new(status)),
-            Ok(Err(_)) => Err(StartError::new("its keeper went away")),
-            Err(_) => Err(StartError::new(format!("not started in {} s", STARTED.as_secs()))),
+            Ok(Err(_)) => Err(StartError::new("its supervisor process ended")),
+            Err(_) => Err(StartError::new(format!(
+                "it did not start within {} s",
+                START_TIMEOUT.as_secs()
+            ))),
         }
     }
 
-    /// What it wrote last to its standard error.
+    /// The last lines it wrote to its standard error.
     pub(super) fn last_lines(&self) -> String {
         self.last_lines.text()
     }
 
-    /// Waits until a server whose input has ended is gone, and ends it if it does not go.
+    /// Waits for a server whose input was closed to exit, and kills it if it does not.
     pub(super) async fn end(mut self) {
-        if timeout(GOODBYE, &mut self.attendant).await.is_err() {
+        if timeout(EXIT_TIMEOUT, &mut self.attendant).await.is_err() {
             self.hang_up();
-            let _ = timeout(ENDED, &mut self.attendant).await;
+            let _ = timeout(KILL_TIMEOUT, &mut self.attendant).await;
         }
     }
 
-    /// The keeper takes the end of the stream as the end of the host.
+    /// The supervisor takes the end of the stream as the end of the host.
     fn hang_up(&self) {
         let _ = rustix::net::shutdown(&*self.socket, rustix::net::Shutdown::Both);
     }
@@ -122,13 +127,13 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Whoever else listens on the socket holds it open, but not on the line.
+        // Other holders of the socket keep it open; a shutdown reaches the supervisor all the same.
         self.hang_up();
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "the one place that starts keepers")]
-fn start_keeper(start: &Start<'_>) -> io::Result<(Arc<UnixDatagram>, Child)> {
+#[expect(clippy::disallowed_methods, reason = "the one place that starts supervisors")]
+fn start_supervisor(start: &ServerCommand<'_>) -> io::Result<(Arc<UnixDatagram>, Child)> {
     let (ours, theirs) = control::pair()?;
     let ours = std::os::unix::net::UnixDatagram::from(ours);
     ours.set_nonblocking(true)?;
@@ -146,27 +151,27 @@ fn start_keeper(start: &Start<'_>) -> io::Result<(Arc<UnixDatagram>, Child)> {
     Ok((socket, child))
 }
 
-/// Hears what the keeper reports, to its end, and reaps it.
+/// Receives the reports of the supervisor until it ends, and reaps it.
 async fn attend(
     socket: Arc<UnixDatagram>,
     mut child: Child,
     tell: oneshot::Sender<ProcessTreeReport>,
-    pulse: Arc<Pulse>,
+    liveness: Arc<Liveness>,
 ) {
     if let Ok(Some(first)) = receive(&socket).await {
         let _ = tell.send(first);
     }
     while let Ok(Some(report)) = receive(&socket).await {
         if let ProcessTreeReport::Ended { status } = report {
-            pulse.stop(format!("it ended with {status}"));
+            liveness.stop(format!("it ended with {status}"));
         }
     }
-    // Nobody is at the other end, or is going to be.
+    // The other end is closed.
     let _ = tokio::task::spawn_blocking(move || child.wait()).await;
 }
 
-/// Tells the keeper what to start, and keeps the host's ends of the pipes.
-fn order(socket: &UnixDatagram, start: &Start<'_>) -> io::Result<(Pipes, pipe::Receiver)> {
+/// Sends the supervisor the command, and returns the host's ends of the pipes.
+fn order(socket: &UnixDatagram, start: &ServerCommand<'_>) -> io::Result<(Pipes, pipe::Receiver)> {
     let (input, to_server) = new_pipe()?;
     let (from_server, output) = new_pipe()?;
     let (errors, error_output) = new_pipe()?;
@@ -194,7 +199,7 @@ async fn receive(socket: &UnixDatagram) -> io::Result<Option<ProcessTreeReport>>
     socket.async_io(Interest::READABLE, || process_tree::receive_report(socket)).await
 }
 
-fn not_started(start: &Start<'_>, not_found: bool, message: &str) -> StartError {
+fn not_started(start: &ServerCommand<'_>, not_found: bool, message: &str) -> StartError {
     let command = start.command;
     let error = StartError::new(format!("`{command}` could not be started: {message}"));
     if !start.directory.is_dir() {
@@ -205,7 +210,7 @@ fn not_started(start: &Start<'_>, not_found: bool, message: &str) -> StartError 
             "install `{command}`, or give its full path as `command` of the server"
         ));
     }
-    error.with_hint(format!("see that `{command}` is a program you may run"))
+    error.with_hint(format!("check that `{command}` is a program you may execute"))
 }
 
 /// Logs what a server writes to its standard error, line by line, within bounds.

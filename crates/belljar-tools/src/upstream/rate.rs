@@ -8,12 +8,12 @@ const WINDOW: Duration = Duration::from_secs(60);
 
 /// The times of the last calls. No minute has more calls in it than are allowed, wherever it begins.
 #[derive(Debug)]
-pub(super) struct Rate {
+pub(super) struct CallRate {
     per_minute: usize,
     calls: VecDeque<Instant>,
 }
 
-impl Rate {
+impl CallRate {
     pub(super) fn new(per_minute: u32) -> Self {
         Self {
             per_minute: usize::try_from(per_minute).unwrap_or(usize::MAX),
@@ -21,7 +21,8 @@ impl Rate {
         }
     }
 
-    /// Takes a place and says when its time comes; no place is taken if that is after `latest`.
+    /// Reserves the next possible time; reserves nothing and returns it as an error if it is after
+    /// `latest`.
     pub(super) fn take(&mut self, now: Instant, latest: Instant) -> Result<Instant, Instant> {
         while self.calls.front().is_some_and(|call| *call + WINDOW <= now) {
             self.calls.pop_front();

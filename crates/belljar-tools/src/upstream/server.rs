@@ -1,4 +1,4 @@
-//! One upstream: connected when it is needed, left alone when it fails, ended when nobody calls it.
+//! One upstream: connected on demand, retried with growing delays, ended when idle.
 
 use std::{
     path::PathBuf,
@@ -17,37 +17,37 @@ use tokio::{
 
 use super::{
     answer::ToolAnswer,
-    connection::{Connection, Opening},
-    error::{Sent, Stage, StartError, UpstreamError},
-    known::Known,
-    patience::{CallTime, Deadline},
-    rate::Rate,
+    connection::{Handshake, UpstreamConnection},
+    deadline::{CallTime, Deadline},
+    error::{StartError, UpstreamError, WaitStage, WasSent},
+    rate::CallRate,
+    tool_cache::ServerToolCache,
 };
 use crate::ServerSpec;
 
-/// Longer than a server takes that first has to be downloaded.
-const START: Duration = Duration::from_secs(120);
-/// How long a server is left alone after its first failure; twice as long after each further one.
+/// Enough for a server that has to be downloaded first.
+const START_TIMEOUT: Duration = Duration::from_secs(120);
+/// The delay after the first failure; it doubles with each further one.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// Who calls waits so long for a pause to end; a longer one is an error.
-const PATIENCE: Duration = Duration::from_secs(1);
-/// How long a call may wait for a place among those the server gets at once. That is no fault of the
-/// call, and its own time only begins when it has one.
-const TURN: Duration = Duration::from_secs(600);
-/// How often a server that nobody calls is asked whether it still answers.
-const EXAMINED: Duration = Duration::from_secs(60);
+/// A call waits this long for a retry delay to end; a longer delay is an error.
+const LONGEST_WAIT_FOR_PAUSE: Duration = Duration::from_secs(1);
+/// How long a call may wait for a free place among the parallel calls. The call's own time starts
+/// after that.
+const TURN_TIMEOUT: Duration = Duration::from_secs(600);
+/// How often an idle server is asked whether it still answers.
+const HEALTH_INTERVAL: Duration = Duration::from_secs(60);
 
-/// An upstream and everything known of it.
+/// An upstream: its configuration, its connection and its cached tools.
 pub(super) struct Server {
     pub(super) spec: ServerSpec,
     launcher: PathBuf,
-    phase: Mutex<Phase>,
+    phase: Mutex<ConnectionPhase>,
     /// Failures since the last good answer.
     failures: AtomicU32,
     turns: Semaphore,
-    rate: Option<Mutex<Rate>>,
-    pub(super) known: Known,
+    rate: Option<Mutex<CallRate>>,
+    pub(super) tool_cache: ServerToolCache,
 }
 
 impl std::fmt::Debug for Server {
@@ -56,51 +56,54 @@ impl std::fmt::Debug for Server {
     }
 }
 
-type Outcome = Option<Result<(), StartError>>;
+type StartOutcome = Option<Result<(), StartError>>;
 
 /// Whether there is a connection.
-enum Phase {
-    /// No, and why the last one ended, if it did not end well; not to be tried before a time.
+enum ConnectionPhase {
+    /// There is none: why the last one ended, and when a new one may be tried.
     Down {
         why: String,
         not_before: Instant,
     },
     /// One is being made.
-    Starting(watch::Receiver<Outcome>),
-    Up(Arc<Connection>),
-    /// Never again.
+    Starting(watch::Receiver<StartOutcome>),
+    Up(Arc<UpstreamConnection>),
+    /// The host ends: no connection is made again.
     ShutDown,
 }
 
-/// What to do to get a connection.
-enum Step {
-    Use(Lease),
-    Wait(watch::Receiver<Outcome>),
+/// How to get a connection.
+enum NextStep {
+    Use(ConnectionLease),
+    Wait(watch::Receiver<StartOutcome>),
     Pause { until: Instant, why: String },
     ShutDown,
 }
 
 /// A connection that is in use: it is not ended for being idle.
-pub(super) struct Lease {
-    pub(super) connection: Arc<Connection>,
+pub(super) struct ConnectionLease {
+    pub(super) connection: Arc<UpstreamConnection>,
     number: u64,
 }
 
-impl Drop for Lease {
+impl Drop for ConnectionLease {
     fn drop(&mut self) {
         self.connection.let_go(self.number);
     }
 }
 
 impl Server {
-    pub(super) fn new(spec: ServerSpec, launcher: PathBuf, known: Known) -> Self {
+    pub(super) fn new(spec: ServerSpec, launcher: PathBuf, tool_cache: ServerToolCache) -> Self {
         Self {
             launcher,
-            phase: Mutex::new(Phase::Down { why: String::new(), not_before: Instant::now() }),
+            phase: Mutex::new(ConnectionPhase::Down {
+                why: String::new(),
+                not_before: Instant::now(),
+            }),
             failures: AtomicU32::new(0),
             turns: Semaphore::new(spec.max_concurrent),
-            rate: spec.rate_per_minute.map(|rate| Mutex::new(Rate::new(rate))),
-            known,
+            rate: spec.rate_per_minute.map(|rate| Mutex::new(CallRate::new(rate))),
+            tool_cache,
             spec,
         }
     }
@@ -109,8 +112,8 @@ impl Server {
         self.spec.name()
     }
 
-    /// Calls a tool. A call that certainly did not happen because its connection was lost is made once
-    /// more, on a new connection.
+    /// Calls a tool. If the connection was lost before the call was sent, it is sent once more on a new
+    /// connection.
     pub(super) async fn call(
         self: &Arc<Self>,
         tool: &str,
@@ -122,8 +125,8 @@ impl Server {
         self.wait_for_rate(deadline.at).await?;
         let lease = self.lease(deadline).await?;
         match lease.connection.call(tool, arguments.clone(), deadline).await {
-            Err(UpstreamError::Lost { sent: Sent::No, why, .. }) => {
-                // The end of its process may be noticed later: nobody shall get this one again.
+            Err(UpstreamError::Lost { sent: WasSent::No, why, .. }) => {
+                // The end of the process may not be noticed yet: this connection must not be used again.
                 lease.connection.give_up(why);
                 drop(lease);
                 let lease = self.lease(deadline).await?;
@@ -133,10 +136,10 @@ impl Server {
         }
     }
 
-    /// An answer, even a bad one, shows that the server works; none in time, that it may not.
+    /// Any answer resets the failure count; a timeout starts a health check.
     pub(super) fn judge<T>(
         &self,
-        lease: &Lease,
+        lease: &ConnectionLease,
         answer: Result<T, UpstreamError>,
     ) -> Result<T, UpstreamError> {
         match &answer {
@@ -153,11 +156,11 @@ impl Server {
         if let Ok(turn) = self.turns.try_acquire() {
             return Ok(turn);
         }
-        let deadline = Deadline::in_time(TURN);
+        let deadline = Deadline::in_time(TURN_TIMEOUT);
         match timeout_at(deadline.at, self.turns.acquire()).await {
             Ok(Ok(turn)) => Ok(turn),
             Ok(Err(_)) => Err(UpstreamError::ShutDown { server: self.name().to_owned() }),
-            Err(_) => Err(deadline.missed(self.name(), Stage::Turn, Sent::No)),
+            Err(_) => Err(deadline.missed(self.name(), WaitStage::Turn, WasSent::No)),
         }
     }
 
@@ -169,7 +172,7 @@ impl Server {
         let at = lock(rate).take(now, latest);
         match at {
             Ok(at) => sleep_until(at).await,
-            // There is no point in waiting for a time that comes too late.
+            // Waiting longer than the deadline is pointless.
             Err(at) => {
                 let (server, retry_in) = (self.name().to_owned(), at - now);
                 return Err(UpstreamError::RateLimited { server, per_minute, retry_in });
@@ -178,46 +181,46 @@ impl Server {
         Ok(())
     }
 
-    /// What somebody waits for who waits for the list of tools.
-    pub(super) fn listing_stage(&self) -> Stage {
+    /// What a caller of the list of tools is waiting for.
+    pub(super) fn listing_stage(&self) -> WaitStage {
         match &*lock(&self.phase) {
-            Phase::Starting(_) | Phase::Down { .. } => Stage::Start,
-            Phase::Up(_) | Phase::ShutDown => Stage::List,
+            ConnectionPhase::Starting(_) | ConnectionPhase::Down { .. } => WaitStage::Start,
+            ConnectionPhase::Up(_) | ConnectionPhase::ShutDown => WaitStage::List,
         }
     }
 
-    /// A connection to use: the one there is, or a new one. However many ask, one is made, and it is
-    /// made even if all of them stop waiting.
+    /// The current connection or a new one. Concurrent callers share one attempt, which continues even if
+    /// all of them stop waiting.
     pub(super) async fn lease(
         self: &Arc<Self>,
         deadline: Deadline,
-    ) -> Result<Lease, UpstreamError> {
-        let late = |stage| deadline.missed(self.name(), stage, Sent::No);
+    ) -> Result<ConnectionLease, UpstreamError> {
+        let late = |stage| deadline.missed(self.name(), stage, WasSent::No);
         loop {
             let step = self.step();
             match step {
-                Step::Use(lease) if lease.connection.is_suspected() => {
+                NextStep::Use(lease) if lease.connection.is_suspected() => {
                     let connection = lease.connection.clone();
                     drop(lease);
                     let examined = timeout_at(deadline.at, connection.examined()).await;
-                    examined.map_err(|_| late(Stage::Health))?;
+                    examined.map_err(|_| late(WaitStage::Health))?;
                 }
-                Step::Use(lease) => return Ok(lease),
-                Step::ShutDown => {
+                NextStep::Use(lease) => return Ok(lease),
+                NextStep::ShutDown => {
                     return Err(UpstreamError::ShutDown { server: self.name().to_owned() });
                 }
-                Step::Pause { until, why } => {
+                NextStep::Pause { until, why } => {
                     let retry_in = until.saturating_duration_since(Instant::now());
-                    if retry_in > PATIENCE || until > deadline.at {
+                    if retry_in > LONGEST_WAIT_FOR_PAUSE || until > deadline.at {
                         let server = self.name().to_owned();
                         return Err(UpstreamError::BackingOff { server, retry_in, why });
                     }
                     sleep_until(until).await;
                 }
-                Step::Wait(mut outcome) => {
+                NextStep::Wait(mut outcome) => {
                     let outcome = timeout_at(deadline.at, outcome.wait_for(Option::is_some)).await;
-                    let outcome = outcome.map_err(|_| late(Stage::Start))?;
-                    let outcome = outcome.map_or(Outcome::None, |outcome| outcome.clone());
+                    let outcome = outcome.map_err(|_| late(WaitStage::Start))?;
+                    let outcome = outcome.map_or(StartOutcome::None, |outcome| outcome.clone());
                     if let Some(Err(error)) = outcome {
                         return Err(error.of(self.name()));
                     }
@@ -226,9 +229,9 @@ impl Server {
         }
     }
 
-    fn step(self: &Arc<Self>) -> Step {
+    fn step(self: &Arc<Self>) -> NextStep {
         let mut phase = lock(&self.phase);
-        if let Phase::Up(connection) = &*phase
+        if let ConnectionPhase::Up(connection) = &*phase
             && let Some(why) = connection.stopped()
         {
             let was_good = connection.was_good();
@@ -237,39 +240,39 @@ impl Server {
             *phase = self.down(why, was_good);
         }
         match &*phase {
-            Phase::ShutDown => Step::ShutDown,
-            Phase::Up(connection) => {
-                // Under the lock: nobody finds it idle in between.
+            ConnectionPhase::ShutDown => NextStep::ShutDown,
+            ConnectionPhase::Up(connection) => {
+                // Under the lock, so that it is not found idle in between.
                 let number = connection.take();
-                Step::Use(Lease { connection: connection.clone(), number })
+                NextStep::Use(ConnectionLease { connection: connection.clone(), number })
             }
-            Phase::Starting(outcome) => Step::Wait(outcome.clone()),
-            Phase::Down { why, not_before } if *not_before > Instant::now() => {
-                Step::Pause { until: *not_before, why: why.clone() }
+            ConnectionPhase::Starting(outcome) => NextStep::Wait(outcome.clone()),
+            ConnectionPhase::Down { why, not_before } if *not_before > Instant::now() => {
+                NextStep::Pause { until: *not_before, why: why.clone() }
             }
-            Phase::Down { .. } => {
+            ConnectionPhase::Down { .. } => {
                 let (tell, outcome) = watch::channel(None);
-                *phase = Phase::Starting(outcome.clone());
+                *phase = ConnectionPhase::Starting(outcome.clone());
                 tokio::spawn(self.clone().start(tell));
-                Step::Wait(outcome)
+                NextStep::Wait(outcome)
             }
         }
     }
 
     /// The phase after a connection was lost or not made.
-    fn down(&self, why: String, was_good: bool) -> Phase {
+    fn down(&self, why: String, was_good: bool) -> ConnectionPhase {
         if was_good {
-            return Phase::Down { why, not_before: Instant::now() };
+            return ConnectionPhase::Down { why, not_before: Instant::now() };
         }
         let failures = self.failures.fetch_add(1, Ordering::Relaxed);
         let pause = FIRST_PAUSE.saturating_mul(1 << failures.min(20)).min(LONGEST_PAUSE);
-        Phase::Down { why, not_before: Instant::now() + pause }
+        ConnectionPhase::Down { why, not_before: Instant::now() + pause }
     }
 
-    async fn start(self: Arc<Self>, tell: watch::Sender<Outcome>) {
+    async fn start(self: Arc<Self>, tell: watch::Sender<StartOutcome>) {
         let begun = Instant::now();
-        let opened = timeout(START, self.open()).await.unwrap_or_else(|_| {
-            Err(StartError::new(format!("it said nothing in {} s", START.as_secs())))
+        let opened = timeout(START_TIMEOUT, self.open()).await.unwrap_or_else(|_| {
+            Err(StartError::new(format!("it did not answer within {} s", START_TIMEOUT.as_secs())))
         });
         let (phase, outcome) = match opened {
             Ok(connection) => {
@@ -282,7 +285,7 @@ impl Server {
                     milliseconds = begun.elapsed().as_millis(),
                     "connected"
                 );
-                (Phase::Up(Arc::new(connection)), Ok(()))
+                (ConnectionPhase::Up(Arc::new(connection)), Ok(()))
             }
             Err(error) => {
                 tracing::warn!(server = self.name(), why = %error.why, "not connected");
@@ -290,12 +293,14 @@ impl Server {
             }
         };
         let connection = match &phase {
-            Phase::Up(connection) => Some(connection.clone()),
-            Phase::Down { .. } | Phase::Starting(_) | Phase::ShutDown => None,
+            ConnectionPhase::Up(connection) => Some(connection.clone()),
+            ConnectionPhase::Down { .. }
+            | ConnectionPhase::Starting(_)
+            | ConnectionPhase::ShutDown => None,
         };
         let was_shut_down = {
             let mut current = lock(&self.phase);
-            let was_shut_down = matches!(*current, Phase::ShutDown);
+            let was_shut_down = matches!(*current, ConnectionPhase::ShutDown);
             if !was_shut_down {
                 *current = phase;
             }
@@ -305,61 +310,68 @@ impl Server {
             Some(connection) if was_shut_down => connection.close().await,
             Some(connection) => {
                 let watched = Arc::downgrade(&connection);
-                tokio::spawn(examine_now_and_then(watched.clone()));
+                tokio::spawn(check_health_periodically(watched.clone()));
                 tokio::spawn(end_when_idle(Arc::downgrade(&self), watched, self.spec.idle));
-                self.known.check_again(&self);
+                self.tool_cache.check_again(&self);
             }
             None => {}
         }
         tell.send_replace(Some(outcome));
     }
 
-    async fn open(self: &Arc<Self>) -> Result<Connection, StartError> {
-        self.known.read_file().await;
-        let mut openings = [Opening::Current, Opening::Initialize];
-        // A probe that a server is known not to understand is not made, for some never answer it.
-        if self.known.speaks_older_protocol() {
+    async fn open(self: &Arc<Self>) -> Result<UpstreamConnection, StartError> {
+        self.tool_cache.read_file().await;
+        let mut openings = [Handshake::Current, Handshake::Initialize];
+        // Some servers never answer a handshake they do not understand, so the known one comes first.
+        if self.tool_cache.speaks_older_protocol() {
             openings.reverse();
         }
         let [first, second] = openings;
         match self.open_by(first).await {
             Err(error) if error.is_handshake => {
-                tracing::debug!(server = self.name(), why = %error.why, "tried another way");
-                // The second error says more where the first way is the wrong one.
+                tracing::debug!(server = self.name(), why = %error.why, "handshake failed; trying the other one");
+                // If the first handshake is the wrong one, the second error says more.
                 self.open_by(second).await
             }
             other => other,
         }
     }
 
-    async fn open_by(self: &Arc<Self>, opening: Opening) -> Result<Connection, StartError> {
+    async fn open_by(
+        self: &Arc<Self>,
+        opening: Handshake,
+    ) -> Result<UpstreamConnection, StartError> {
         let server = Arc::downgrade(self);
         let tools_changed = Arc::new(move || {
             if let Some(server) = server.upgrade() {
-                server.known.has_changed(&server);
+                server.tool_cache.has_changed(&server);
             }
         });
-        Connection::open(&self.spec, &self.launcher, opening, tools_changed).await
+        UpstreamConnection::open(&self.spec, &self.launcher, opening, tools_changed).await
     }
 
     /// Ends the connection, if there is one, and makes no other.
     pub(super) async fn shut_down(&self) {
         self.turns.close();
-        let phase = std::mem::replace(&mut *lock(&self.phase), Phase::ShutDown);
+        let phase = std::mem::replace(&mut *lock(&self.phase), ConnectionPhase::ShutDown);
         match phase {
-            Phase::Up(connection) => connection.close().await,
-            Phase::Starting(mut outcome) => {
-                // Whoever starts it closes it; the runtime must not go away before.
+            ConnectionPhase::Up(connection) => connection.close().await,
+            ConnectionPhase::Starting(mut outcome) => {
+                // The starting task closes it; the runtime must not end before that.
                 let _ = timeout(Duration::from_secs(5), outcome.wait_for(Option::is_some)).await;
             }
-            Phase::Down { .. } | Phase::ShutDown => {}
+            ConnectionPhase::Down { .. } | ConnectionPhase::ShutDown => {}
         }
     }
 
-    /// Takes a connection away that nobody has used for a while.
-    fn take_idle(&self, connection: &Arc<Connection>, idle: Duration) -> Result<(), Instant> {
+    /// Removes a connection that has been idle for long enough; else returns when to check again.
+    fn take_idle(
+        &self,
+        connection: &Arc<UpstreamConnection>,
+        idle: Duration,
+    ) -> Result<(), Instant> {
         let mut phase = lock(&self.phase);
-        let Phase::Up(current) = &*phase else { return Ok(()) };
+        let ConnectionPhase::Up(current) = &*phase else { return Ok(()) };
         if !Arc::ptr_eq(current, connection) {
             return Ok(());
         }
@@ -368,12 +380,12 @@ impl Server {
         if due > now {
             return Err(due);
         }
-        *phase = Phase::Down { why: String::new(), not_before: Instant::now() };
+        *phase = ConnectionPhase::Down { why: String::new(), not_before: Instant::now() };
         Ok(())
     }
 }
 
-async fn end_when_idle(server: Weak<Server>, connection: Weak<Connection>, idle: Duration) {
+async fn end_when_idle(server: Weak<Server>, connection: Weak<UpstreamConnection>, idle: Duration) {
     let mut due = Instant::now() + idle;
     loop {
         sleep_until(due).await;
@@ -383,17 +395,17 @@ async fn end_when_idle(server: Weak<Server>, connection: Weak<Connection>, idle:
         match server.take_idle(&connection, idle) {
             Err(later) => due = later,
             Ok(()) => {
-                tracing::debug!(server = server.name(), "ended, nobody uses it");
+                tracing::debug!(server = server.name(), "ended: idle");
                 return connection.close().await;
             }
         }
     }
 }
 
-/// Finds a server that hangs before somebody waits for it in vain.
-async fn examine_now_and_then(connection: Weak<Connection>) {
+/// Finds a server that hangs before a call has to wait for it.
+async fn check_health_periodically(connection: Weak<UpstreamConnection>) {
     loop {
-        tokio::time::sleep(EXAMINED).await;
+        tokio::time::sleep(HEALTH_INTERVAL).await;
         match connection.upgrade() {
             Some(connection) if connection.stopped().is_none() => {
                 if connection.unused_since().is_some() {

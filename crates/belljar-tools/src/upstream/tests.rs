@@ -7,9 +7,9 @@ use tokio::time::Instant;
 
 use super::{
     answer::{ContentBlock, NoAnswer, ToolAnswer},
-    error::Sent,
+    error::WasSent,
     listing::{Listing, More},
-    rate::Rate,
+    rate::CallRate,
     ticket::Ticket,
 };
 
@@ -84,15 +84,15 @@ fn an_answer_without_content_is_none() {
 #[test]
 fn a_request_is_either_written_or_withdrawn() {
     let ticket = Ticket::default();
-    assert_eq!(ticket.give_up(), Sent::No);
+    assert_eq!(ticket.give_up(), WasSent::No);
     assert!(!ticket.begin());
     let ticket = Ticket::default();
     assert!(ticket.begin());
-    assert_eq!(ticket.give_up(), Sent::Perhaps);
+    assert_eq!(ticket.give_up(), WasSent::Perhaps);
     let ticket = Ticket::default();
     assert!(ticket.begin());
     ticket.nothing_was_sent();
-    assert_eq!(ticket.give_up(), Sent::No);
+    assert_eq!(ticket.give_up(), WasSent::No);
 }
 
 fn page(value: &serde_json::Value) -> Vec<u8> {
@@ -141,7 +141,7 @@ fn a_list_that_never_ends_is_refused() {
 fn no_minute_has_more_calls_than_allowed() {
     let start = Instant::now();
     let at = |seconds| start + Duration::from_secs(seconds);
-    let mut rate = Rate::new(2);
+    let mut rate = CallRate::new(2);
     let late = at(1000);
     assert_eq!(rate.take(at(0), late), Ok(at(0)));
     assert_eq!(rate.take(at(30), late), Ok(at(30)));

@@ -1,8 +1,7 @@
-//! What became of one request: whether it left the host, and the answer as it came.
+//! The state of one request: whether it left the host, and its raw answer.
 //!
-//! A request waits until the ones before it are written. Somebody who gives up on it while it waits
-//! must be able to say that it never happened, so giving up and beginning to write exclude each
-//! other.
+//! A request is queued behind others that are being written. A caller that gives it up meanwhile must be
+//! sure that it never happens, so giving up and beginning to write exclude each other.
 
 use std::{
     ops::Range,
@@ -12,18 +11,18 @@ use std::{
     },
 };
 
-use super::error::Sent;
+use super::error::WasSent;
 
-/// Not begun.
+/// In the queue; no byte of it was written.
 const QUEUED: u8 = 0;
 /// Being written, or written.
 const WRITING: u8 = 1;
 /// Could not be written, not even its first byte.
 const UNSENT: u8 = 2;
-/// Nobody wants it any more; it will not be written.
+/// Given up; it will not be written.
 const WITHDRAWN: u8 = 3;
 
-/// Travels with a request to the transport and back.
+/// Attached to a request: the transport reports through it.
 #[derive(Debug, Default)]
 pub(super) struct Ticket {
     state: AtomicU8,
@@ -53,17 +52,17 @@ impl Ticket {
         self.change(QUEUED, WRITING)
     }
 
-    /// Takes back that it was begun: nothing of it left the host.
+    /// Notes that the write failed before its first byte left the host.
     pub(super) fn nothing_was_sent(&self) {
         self.state.store(UNSENT, Ordering::Release);
     }
 
     /// Gives up on it, and says whether it may have left the host by then.
-    pub(super) fn give_up(&self) -> Sent {
+    pub(super) fn give_up(&self) -> WasSent {
         if self.change(QUEUED, WITHDRAWN) || self.state.load(Ordering::Acquire) != WRITING {
-            Sent::No
+            WasSent::No
         } else {
-            Sent::Perhaps
+            WasSent::Perhaps
         }
     }
 

@@ -1,6 +1,6 @@
-//! What JSON takes in memory once it is unfolded into values: up to thirty times its length.
+//! Estimates the memory of parsed JSON: up to thirty times its length.
 //!
-//! A server decides what it sends, so nothing of it is unfolded before this has been asked.
+//! A server decides what it sends, so this is checked before anything is parsed.
 
 /// A value of its own, or an entry of a map with its key.
 const VALUE_BYTES: usize = 64;

@@ -6,7 +6,7 @@
 
 use std::{collections::BTreeSet, fs};
 
-use belljar_tools::{Annotations, Catalogue, Shapes, Tool, typescript};
+use belljar_tools::{Annotations, Catalogue, Tool, ValueShapes, typescript};
 use serde_json::{Value, json};
 
 use crate::{
@@ -42,7 +42,7 @@ fn types_mean_what_another_converter_says() {
     let ours = Catalogue::new(
         cases.iter().enumerate().map(|(at, (_, schema))| returns(at, schema)).collect(),
     );
-    fs::write(desk.join("tools.d.ts"), typescript(&ours, |_| true, &Shapes::new())).unwrap();
+    fs::write(desk.join("tools.d.ts"), typescript(&ours, |_| true, &ValueShapes::new())).unwrap();
     fs::write(desk.join("cases.json"), json!(cases).to_string()).unwrap();
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/assignable.mjs");
     let (content, printed) = run("node".as_ref(), &[script, &oracles().to_string_lossy()], &desk);

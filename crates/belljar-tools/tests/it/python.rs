@@ -2,7 +2,7 @@
 
 use std::{fmt::Write as _, fs, path::Path};
 
-use belljar_tools::{Catalogue, Shapes, Style, python};
+use belljar_tools::{Catalogue, Style, ValueShapes, python};
 use serde_json::json;
 
 use crate::{
@@ -52,7 +52,7 @@ fn usage(catalogue: &Catalogue) -> (usize, String) {
 fn stubs_of_real_tools_are_accepted() {
     let catalogue = corpus();
     let desk = desk("python-real");
-    fs::write(desk.join("guest.pyi"), python(&catalogue, |_| true, &Shapes::new())).unwrap();
+    fs::write(desk.join("guest.pyi"), python(&catalogue, |_| true, &ValueShapes::new())).unwrap();
     let (named, program) = usage(&catalogue);
     assert_eq!(named, catalogue.tools().len());
     fs::write(desk.join("usage.py"), program).unwrap();
@@ -63,7 +63,7 @@ fn stubs_of_real_tools_are_accepted() {
 fn stubs_of_hostile_tools_are_accepted() {
     let catalogue = hostile();
     let desk = desk("python-hostile");
-    let stub = python(&catalogue, |_| true, &Shapes::new());
+    let stub = python(&catalogue, |_| true, &ValueShapes::new());
     assert!(!stub.lines().any(|line| line.starts_with("import os")));
     assert!(stub.chars().all(|part| part == '\n' || !part.is_control()));
     fs::write(desk.join("guest.pyi"), stub).unwrap();
@@ -84,8 +84,11 @@ fn the_checkers_find_wrong_calls() {
     ]))
     .unwrap();
     let desk = desk("python-calls");
-    fs::write(desk.join("guest.pyi"), python(&Catalogue::new(tools), |_| true, &Shapes::new()))
-        .unwrap();
+    fs::write(
+        desk.join("guest.pyi"),
+        python(&Catalogue::new(tools), |_| true, &ValueShapes::new()),
+    )
+    .unwrap();
     // Every line that is wrong has to be, or the checkers complain about the remark.
     let program = r#"
 from guest import ToolError, context, debug, load, mcp, output, tools

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt::Write as _, fs};
 
-use belljar_tools::{Catalogue, Shape, ShapeLimits, Shapes, Style, typescript};
+use belljar_tools::{Catalogue, Style, ValueShape, ValueShapeLimits, ValueShapes, typescript};
 use serde_json::json;
 
 use crate::{
@@ -31,7 +31,8 @@ fn usage(catalogue: &Catalogue) -> (usize, String) {
 fn types_of_real_tools_compile() {
     let catalogue = corpus();
     let desk = desk("typescript-real");
-    fs::write(desk.join("tools.d.ts"), typescript(&catalogue, |_| true, &Shapes::new())).unwrap();
+    fs::write(desk.join("tools.d.ts"), typescript(&catalogue, |_| true, &ValueShapes::new()))
+        .unwrap();
     let (named, program) = usage(&catalogue);
     fs::write(desk.join("usage.ts"), program).unwrap();
     tsc(&["tools.d.ts", "usage.ts"], &desk);
@@ -43,7 +44,7 @@ fn types_of_real_tools_compile() {
 fn types_of_hostile_tools_compile() {
     let catalogue = hostile();
     let desk = desk("typescript-hostile");
-    let types = typescript(&catalogue, |_| true, &Shapes::new());
+    let types = typescript(&catalogue, |_| true, &ValueShapes::new());
     // Nothing of theirs becomes code: no declaration but ours.
     let declared: Vec<&str> = types.lines().filter(|line| line.starts_with("declare ")).collect();
     assert_eq!(declared.len(), 9, "{declared:?}");
@@ -56,9 +57,9 @@ fn types_of_hostile_tools_compile() {
 
 #[test]
 fn the_compiler_finds_wrong_calls() {
-    let limits = ShapeLimits::default();
-    let learned = Shape::of(&json!([{"sha": "a", "parents": [1]}]), limits);
-    let shapes: Shapes = BTreeMap::from([("git__log".to_owned(), learned)]);
+    let limits = ValueShapeLimits::default();
+    let learned = ValueShape::of(&json!([{"sha": "a", "parents": [1]}]), limits);
+    let shapes: ValueShapes = BTreeMap::from([("git__log".to_owned(), learned)]);
     let tools = serde_json::from_value(json!([
         {"server": "fs", "name": "read_file", "input_schema": {"type": "object", "required": ["path"],
             "properties": {"path": {"type": "string"}, "mode": {"enum": ["text", "raw"]}}},

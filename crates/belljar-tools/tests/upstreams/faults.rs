@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use belljar_tools::{Sent, Stage, UpstreamError};
+use belljar_tools::{UpstreamError, WaitStage, WasSent};
 use libtest_mimic::{Failed, Trial};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -57,7 +57,7 @@ async fn dies_in_a_call() -> Result<(), Failed> {
     let host = Host::with(fixture(&[]));
     host.text("calls", none()).await;
     let error = host.call("die", none()).await.unwrap_err();
-    assert!(matches!(error, UpstreamError::Lost { sent: Sent::Perhaps, .. }), "{error:?}");
+    assert!(matches!(error, UpstreamError::Lost { sent: WasSent::Perhaps, .. }), "{error:?}");
     assert!(error.may_have_happened());
     assert_eq!(host.text("calls", none()).await, "1");
     Ok(())
@@ -72,7 +72,10 @@ async fn takes_too_long() -> Result<(), Failed> {
         host.upstreams.call("s", "sleep", object(json!({"seconds": 20})), short).await.unwrap_err();
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
     assert!(
-        matches!(error, UpstreamError::TimedOut { stage: Stage::Answer, sent: Sent::Perhaps, .. }),
+        matches!(
+            error,
+            UpstreamError::TimedOut { stage: WaitStage::Answer, sent: WasSent::Perhaps, .. }
+        ),
         "{error:?}"
     );
     assert!(was_cancelled(&host).await);
@@ -127,7 +130,7 @@ async fn slow_start() -> Result<(), Failed> {
     let short = Duration::from_millis(300);
     let error = host.upstreams.call("s", "calls", object(none()), short).await.unwrap_err();
     assert!(
-        matches!(error, UpstreamError::TimedOut { stage: Stage::Start, sent: Sent::No, .. }),
+        matches!(error, UpstreamError::TimedOut { stage: WaitStage::Start, sent: WasSent::No, .. }),
         "{error:?}"
     );
     assert!(!error.may_have_happened());
@@ -161,7 +164,7 @@ async fn backs_off() -> Result<(), Failed> {
     let UpstreamError::NotStarted { why, log, .. } = &error else {
         return Err(format!("{error:?}").into());
     };
-    assert_eq!(why, "it ended before it said anything");
+    assert_eq!(why, "it exited before it sent anything");
     assert_eq!(log, "KEY is not set");
     assert!(!error.to_string().contains("KEY"), "what a server logs is for operators");
     // Short pauses are waited for, then it is said that there is one.
@@ -178,7 +181,7 @@ async fn backs_off() -> Result<(), Failed> {
     }
     let (retry_in, why) = backing_off.ok_or("never left alone")?;
     assert!(retry_in > Duration::from_secs(1) && retry_in <= Duration::from_secs(30));
-    assert_eq!(why, "it ended before it said anything");
+    assert_eq!(why, "it exited before it sent anything");
     Ok(())
 }
 
@@ -234,7 +237,7 @@ async fn unknown() -> Result<(), Failed> {
     let host = Host::with(fixture(&[]));
     let error = host.upstreams.call("t", "x", object(none()), LONG).await.unwrap_err();
     assert_eq!(error.to_string(), "no server `t` is configured");
-    assert_eq!(error.hint().as_deref(), Some("configured are: s"));
+    assert_eq!(error.hint().as_deref(), Some("configured servers: s"));
     Ok(())
 }
 

@@ -29,7 +29,7 @@ where
     })
 }
 
-/// Something `scripts/servers` installs.
+/// The path of a program that `scripts/servers` installs.
 pub(crate) fn installed(path: &str) -> String {
     let root = std::env::var_os("BELLJAR_MCP_SERVERS").map_or_else(
         || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/mcp-servers"),

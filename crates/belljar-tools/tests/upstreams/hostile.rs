@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use belljar_tools::{LimitSource, RawServer, Sent, Stage, UpstreamError};
+use belljar_tools::{LimitSource, RawServer, UpstreamError, WaitStage, WasSent};
 use libtest_mimic::{Failed, Trial};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
@@ -198,7 +198,7 @@ async fn request_flood() -> Result<(), Failed> {
         let before = memory_mb();
         let memory = MemoryWatch::begin();
         let error = host.upstreams.call("s", "work", object(none()), LONG / 4).await.unwrap_err();
-        let UpstreamError::Lost { why, sent: Sent::Perhaps, .. } = &error else {
+        let UpstreamError::Lost { why, sent: WasSent::Perhaps, .. } = &error else {
             return Err(format!("{kind}: {error:?}").into());
         };
         assert!(why.starts_with("it sent more than 1000 requests in"), "{kind}: {why}");
@@ -210,15 +210,17 @@ async fn request_flood() -> Result<(), Failed> {
 
 async fn bound() -> Result<(), Failed> {
     let limit = Duration::from_millis(700);
-    for (kind, waits_for) in [("hangs_at_start", Stage::Start), ("hangs_in_list", Stage::List)] {
+    for (kind, waits_for) in
+        [("hangs_at_start", WaitStage::Start), ("hangs_in_list", WaitStage::List)]
+    {
         let host = Host::with(hostile(kind));
         let began = Instant::now();
         let error = host.upstreams.tools_within("s", limit).await.unwrap_err();
-        let UpstreamError::TimedOut { stage, sent: Sent::No, .. } = &error else {
+        let UpstreamError::TimedOut { stage, sent: WasSent::No, .. } = &error else {
             return Err(format!("{kind}: {error:?}").into());
         };
         // A server that has not been started by then hangs at its start as well.
-        assert!(*stage == waits_for || *stage == Stage::Start, "{kind}: {stage:?}");
+        assert!(*stage == waits_for || *stage == WaitStage::Start, "{kind}: {stage:?}");
         assert!(began.elapsed() < limit * 10, "{kind}: {:?}", began.elapsed());
     }
     Ok(())
@@ -263,7 +265,7 @@ async fn frozen() -> Result<(), Failed> {
     stop(&mark);
     let short = Duration::from_millis(300);
     let error = host.upstreams.call("s", "calls", object(none()), short).await.unwrap_err();
-    assert!(matches!(error, UpstreamError::TimedOut { stage: Stage::Answer, .. }), "{error:?}");
+    assert!(matches!(error, UpstreamError::TimedOut { stage: WaitStage::Answer, .. }), "{error:?}");
     // The next one waits until it is known that the server does not answer, and gets another.
     let answer = host.upstreams.call("s", "calls", object(none()), LONG).await?;
     assert_eq!(only_text(answer), "1");
@@ -289,10 +291,13 @@ async fn named_limit() -> Result<(), Failed> {
     let host = Host::with(RawServer { timeout: Some(60), ..hostile("hangs_in_call") });
     host.upstreams.tools("s").await?;
     let error = host.upstreams.call("s", "work", object(none()), limit).await.unwrap_err();
-    assert_eq!(error.to_string(), "no answer of server `s` within 1000 ms, waiting for its answer");
+    assert_eq!(
+        error.to_string(),
+        "no answer from server `s` within 1000 ms, waiting for its answer"
+    );
     assert_eq!(
         error.hint().as_deref(),
-        Some("--tool-timeout, or tool_timeout_ms of a request, lets a call take longer")
+        Some("raise --tool-timeout, or tool_timeout_ms of the request")
     );
     let host = Host::with(RawServer { timeout: Some(1), ..hostile("hangs_in_call") });
     let error = host.call("work", none()).await.unwrap_err();
@@ -300,7 +305,7 @@ async fn named_limit() -> Result<(), Failed> {
         matches!(error, UpstreamError::TimedOut { set_by: LimitSource::Server, .. }),
         "{error:?}"
     );
-    assert_eq!(error.hint().as_deref(), Some("`timeout` of the server lets its calls take longer"));
+    assert_eq!(error.hint().as_deref(), Some("raise `timeout` of the server"));
     Ok(())
 }
 

@@ -90,7 +90,10 @@ async fn nobody_there() -> Result<(), Failed> {
     };
     assert!(why.contains("refused"), "{why}");
     assert!(!why.contains("127.0.0.1"), "an address may have a secret in it: {why}");
-    assert_eq!(hint.as_deref(), Some("see that the server runs and that `url` is its endpoint"));
+    assert_eq!(
+        hint.as_deref(),
+        Some("check that the server is running and that `url` is its endpoint")
+    );
     Ok(())
 }
 

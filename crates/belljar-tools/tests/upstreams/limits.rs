@@ -80,7 +80,7 @@ async fn rate() -> Result<(), Failed> {
     };
     assert!(*retry_in > Duration::from_secs(30) && *retry_in <= Duration::from_secs(60));
     assert!(!error.may_have_happened());
-    assert_eq!(error.hint().as_deref(), Some("`rate_per_minute` of the server sets this"));
+    assert_eq!(error.hint().as_deref(), Some("raise `rate_per_minute` of the server"));
     assert!(begun.elapsed() < short, "waited for what could not come");
     Ok(())
 }

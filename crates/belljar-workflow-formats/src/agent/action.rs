@@ -1,4 +1,4 @@
-//! What a node uses: code, a sandbox that lives across nodes, a tool.
+//! The action of a node: code, a session that lives across nodes, or a tool.
 
 use serde_json::{Map, Value};
 
@@ -9,33 +9,34 @@ use crate::fault::{Diagnostics, shortened};
 use crate::fields::{FieldReader, expected, milliseconds, text};
 use crate::tasks::is_tool_name;
 use crate::tree::{FileNode, FileTree, Position};
-use belljar_workflow::{Action, Code, Grants, Limits, ResultShape, SandboxAction, ToolAction};
+use belljar_contract::LimitsRequest;
+use belljar_workflow::{Action, Code, ResultShape, SandboxAction, TaskGrants, ToolAction};
 
-/// `settings.code`: what holds unless a call says otherwise.
+/// `settings.code`: defaults for all code of a file.
 #[derive(Debug, Clone)]
 pub(super) struct CodeSettings {
-    limits: Limits,
+    limits: LimitsRequest,
     modules: Option<Vec<String>>,
     /// Whether Python may import every module.
     permissive: bool,
-    /// Whether code sees the files of the workflow, where that is said.
+    /// Whether code sees the files of the workflow, if the file says so.
     files: Option<bool>,
 }
 
 impl Default for CodeSettings {
     fn default() -> Self {
-        let limits = Limits {
+        let limits = LimitsRequest {
             timeout_ms: Some(30_000),
             memory_mb: Some(256),
             output_bytes: Some(65_536),
-            tool_calls: None,
+            ..LimitsRequest::default()
         };
         Self { limits, modules: None, permissive: false, files: None }
     }
 }
 
 impl CodeSettings {
-    /// Reads them.
+    /// Reads the mapping `settings.code`.
     pub(super) fn read(node: &FileNode, notes: &mut Diagnostics<'_>) -> Option<Self> {
         let mut fields = FieldReader::of(node, "`settings.code`", notes)?;
         let mut settings = Self::default();
@@ -50,31 +51,32 @@ impl CodeSettings {
             notes.warn(node.at, "`enabled` in a file has no effect", why);
         }
         settings.files = code::filesystem(&mut fields, notes);
-        code::wishes(&mut fields, notes);
+        code::refuse_permissions(&mut fields, notes);
         fields.done(notes);
         Some(settings)
     }
 
-    /// Limits of one call over these.
-    fn limits(&self, fields: &mut FieldReader<'_>, notes: &mut Diagnostics<'_>) -> Limits {
+    /// The limits of one call, with these as defaults.
+    fn limits(&self, fields: &mut FieldReader<'_>, notes: &mut Diagnostics<'_>) -> LimitsRequest {
         let names = ["timeout_seconds", "timeout", "default_timeout"];
         let timeout = fields.take(&names, notes).and_then(|node| seconds(node, notes));
         let own = code::limits(fields, notes);
-        Limits {
+        LimitsRequest {
             timeout_ms: timeout.or(own.timeout_ms).or(self.limits.timeout_ms),
             memory_mb: own.memory_mb.or(self.limits.memory_mb),
             output_bytes: own.output_bytes.or(self.limits.output_bytes),
             tool_calls: own.tool_calls.or(self.limits.tool_calls),
+            ..LimitsRequest::default()
         }
     }
 
-    /// What code may reach, with modules of its own if it names any.
-    fn grants(&self, modules: Option<Vec<String>>) -> Grants {
+    /// The grants of code, with its own modules if it names any.
+    fn grants(&self, modules: Option<Vec<String>>) -> TaskGrants {
         let modules = modules.or_else(|| self.modules.clone());
-        Grants { modules, permissive: self.permissive, ..Grants::default() }
+        TaskGrants { modules, permissive: self.permissive, ..TaskGrants::default() }
     }
 
-    /// The code of a node: `state` is a name in it, what it returns goes into the state.
+    /// The code of a node: it sees `state` as a name, and its result goes into the state.
     pub(super) fn node(&self, language: String, code: String, context: Map<String, Value>) -> Code {
         Code {
             language,
@@ -91,7 +93,7 @@ impl CodeSettings {
     }
 }
 
-/// `sandbox_mode`: which modules Python may import. Every cell is sealed the same.
+/// Reads `sandbox_mode`: which modules Python may import. The sandbox is the same in every mode.
 fn is_permissive(node: &FileNode, notes: &mut Diagnostics<'_>) -> bool {
     let mode = text(node, notes);
     match mode.as_deref() {
@@ -106,7 +108,7 @@ fn is_permissive(node: &FileNode, notes: &mut Diagnostics<'_>) -> bool {
     mode.as_deref() == Some("permissive")
 }
 
-/// Time, in milliseconds: a number of seconds, perhaps a part of one, or `500ms`, `30s`, `5m`.
+/// Reads a duration: seconds with an optional fraction, or `500ms`, `30s`, `5m`. In milliseconds.
 pub(super) fn seconds(node: &FileNode, notes: &mut Diagnostics<'_>) -> Option<u64> {
     let value = match &node.tree {
         FileTree::Number(number) => number.as_f64(),
@@ -125,7 +127,7 @@ pub(super) fn seconds(node: &FileNode, notes: &mut Diagnostics<'_>) -> Option<u6
         .and_then(|ms| u64::try_from(ms.max(1)).ok())
 }
 
-/// Actions of agent tools elsewhere, which here are tools of a server of that name.
+/// Actions of other agent frameworks; here they are tools of a server of that name.
 const ELSEWHERE: [&str; 41] = [
     "llm",
     "validate",
@@ -171,7 +173,7 @@ const ELSEWHERE: [&str; 41] = [
 ];
 
 impl Steps<'_, '_> {
-    /// `uses` and `with`.
+    /// Reads `uses` and `with` of a node.
     pub(super) fn uses(
         &mut self,
         uses: &str,
@@ -202,7 +204,7 @@ impl Steps<'_, '_> {
 
     fn tool_name(&mut self, name: &str, at: Position) -> Option<String> {
         if !is_tool_name(name) {
-            let message = format!("`{}` is no action and no tool", shortened(name));
+            let message = format!("`{}` is neither an action nor a tool", shortened(name));
             let help = "write `code.execute`, `code.sandbox` or a tool as `server.tool`";
             self.notes.fault(at, message, help);
             return None;
@@ -216,7 +218,7 @@ impl Steps<'_, '_> {
         Some(name.to_owned())
     }
 
-    /// `uses: tools`, where `with` names the tool.
+    /// Reads `uses: tools`, where `with` names the tool.
     fn any_tool(&mut self, at: Position, with: Option<&FileNode>) -> Option<ToolAction> {
         let Some(with) = with else {
             self.notes.fault(at, "`with` is missing", "write `with: {tool: server.tool}`");
@@ -247,7 +249,7 @@ impl Steps<'_, '_> {
         }
     }
 
-    /// `code.execute`: the result is a report, whether or not the code fails.
+    /// Reads `code.execute`: the result is a report, whether or not the code fails.
     fn execute(&mut self, at: Position, with: Option<&FileNode>) -> Option<Code> {
         let allowed = code::allowed(at, self.options, self.notes);
         let mut fields = self.with(at, with, "`code.execute`")?;
@@ -259,7 +261,7 @@ impl Steps<'_, '_> {
         let context = fields.take(&["context", "inputs"], self.notes);
         let values = context.map(|node| self.templates(node));
         let context = self.object(values, context);
-        code::wishes(&mut fields, self.notes);
+        code::refuse_permissions(&mut fields, self.notes);
         fields.done(self.notes);
         let (source, template) = self.source(at, source)?;
         let code = Code {
@@ -277,7 +279,7 @@ impl Steps<'_, '_> {
         allowed.then_some(code)
     }
 
-    /// `code.sandbox`: a session that other nodes use by its id.
+    /// Reads `code.sandbox`: a session that other nodes use by its id.
     fn sandbox(&mut self, at: Position, with: Option<&FileNode>) -> Option<SandboxAction> {
         let allowed = code::allowed(at, self.options, self.notes);
         let mut fields = self.with(at, with, "`code.sandbox`")?;
@@ -287,12 +289,12 @@ impl Steps<'_, '_> {
         let language = self.language(&mut fields);
         let limits = self.code.limits(&mut fields, self.notes);
         let source = fields.take(&["code"], self.notes);
-        code::wishes(&mut fields, self.notes);
+        code::refuse_permissions(&mut fields, self.notes);
         let _ = code::filesystem(&mut fields, self.notes);
         let modules = code::modules(&mut fields, self.notes);
         if modules.is_some() && action != "create" {
-            let why = "say it where the sandbox is made";
-            self.notes.warn(at, "`allowed_modules` is not used here", why);
+            let why = "set it where the sandbox is created";
+            self.notes.warn(at, "`allowed_modules` has no effect here", why);
         }
         let grants = self.code.grants(modules);
         fields.done(self.notes);
@@ -306,13 +308,13 @@ impl Steps<'_, '_> {
             }
             ("destroy", Some(sandbox_id)) => SandboxAction::Destroy { sandbox_id },
             ("execute" | "destroy", None) => {
-                let help = "give the one that `create` returned";
+                let help = "pass the id that `create` returned";
                 self.notes.fault(at, format!("`{action}` needs a `sandbox_id`"), help);
                 return None;
             }
             (other, _) => {
-                let message = format!("no action is called `{}`", shortened(other));
-                self.notes.fault(at, message, "actions are create, execute, destroy and list");
+                let message = format!("unknown action `{}`", shortened(other));
+                self.notes.fault(at, message, "actions: create, execute, destroy, list");
                 return None;
             }
         };
@@ -332,7 +334,7 @@ impl Steps<'_, '_> {
         FieldReader::of(with, what, self.notes)
     }
 
-    /// The language a call says; without a word Python.
+    /// The language of a call; Python by default.
     fn language(&mut self, fields: &mut FieldReader<'_>) -> Option<String> {
         match fields.take(&["language"], self.notes) {
             None => Some("python".to_owned()),
@@ -342,7 +344,7 @@ impl Steps<'_, '_> {
         }
     }
 
-    /// Code, and whether it is a template.
+    /// The code of a call, and whether it is a template.
     fn source(&mut self, at: Position, source: Option<&FileNode>) -> Option<(String, bool)> {
         let Some(node) = source else {
             self.notes.fault(at, "`code` is missing", "");
@@ -354,15 +356,15 @@ impl Steps<'_, '_> {
         }
         let whole = code.trim();
         if !(whole.starts_with("{{") && whole.ends_with("}}")) || whole.matches("{{").count() > 1 {
-            let why = "a value may become code: give values as `context` instead";
-            self.notes.warn(node.at, "values are written into code", why);
+            let why = "a value could be run as code: pass values in `context` instead";
+            self.notes.warn(node.at, "templates put values into code", why);
         }
         self.refuse_names(&code, node.at);
         Some((self.names.template(&code), true))
     }
 }
 
-/// `actions.code_execute` is `code.execute`.
+/// The name without the prefix `actions.`: `actions.code_execute` becomes `code.execute`.
 fn plain_name(uses: &str) -> String {
     let uses = uses.trim();
     match uses.strip_prefix("actions.") {
@@ -372,7 +374,7 @@ fn plain_name(uses: &str) -> String {
     }
 }
 
-/// Code that a template engine leaves as it is.
+/// Code in a form that the template engine does not change.
 fn literal(code: String) -> String {
     if ["{{", "{%", "{#"].iter().any(|open| code.contains(open)) {
         return format!("{{% raw %}}{code}{{% endraw %}}");

@@ -1,7 +1,7 @@
-//! What the branches gave that a `fan_in` node joins.
+//! The results of parallel branches, for the `fan_in` node that joins them.
 //!
-//! Branches share the state. What it would be for each alone is put together from the state at the
-//! fork, which a `pass` task `<fork>__state` keeps, and from what the nodes of the branch gave.
+//! Branches share the state. The state that each would have alone is computed from the state at the
+//! fork, which a `pass` task `<fork>__state` keeps, and from the results of the branch's nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,19 +11,20 @@ use super::routes::Spot;
 use crate::expression::{quoted, result_of};
 use belljar_workflow::{Action, ResultShape, Task};
 
-/// How many results the branches of one join may be put together from: they become expressions.
+/// The most results that one join may combine: they become expressions.
 const MOST: usize = 2_000;
 
 /// The branches that one node joins.
 #[derive(Debug)]
 pub(super) struct Join {
-    /// Where they part.
+    /// The number of the node from which the branches start.
     pub(super) fork: usize,
-    /// Each with the nodes it may lead through, in an order in which none leads back.
+    /// Each branch with the nodes on its routes, in an order without a way back.
     branches: Vec<(usize, Vec<usize>)>,
 }
 
-/// The joins among nodes that want what branches gave. `order` has each node after those before it.
+/// The joins of nodes that use the results of branches. In `order`, each node comes after those
+/// that lead to it.
 pub(super) fn joins(spots: &[Spot], into: &[Vec<usize>], order: &[usize]) -> BTreeMap<usize, Join> {
     let wants = |spot: &Spot| {
         spot.fan_in
@@ -50,7 +51,7 @@ fn join(number: usize, spots: &[Spot], into: &[Vec<usize>], order: &[usize]) -> 
         let ways = spots.get(at).into_iter().flat_map(|spot| &spot.routes.ways);
         ways.filter_map(|way| way.to).filter(|to| before.contains(to)).collect::<Vec<usize>>()
     };
-    // The last one that leads to all of them.
+    // The last node that leads to all of them.
     let forks = order.iter().rev().filter(|at| before.contains(at)).copied();
     let fork = forks
         .filter(|at| spots.get(*at).is_some_and(|spot| spot.routes.every) && within(*at).len() > 1)
@@ -72,7 +73,7 @@ fn join(number: usize, spots: &[Spot], into: &[Vec<usize>], order: &[usize]) -> 
     Some(Join { fork, branches })
 }
 
-/// All that is reached from some, with them.
+/// All nodes that can be reached from some, those included.
 fn reached(from: &[usize], next: impl Fn(usize) -> Vec<usize>) -> BTreeSet<usize> {
     let mut seen: BTreeSet<usize> = BTreeSet::new();
     let mut open = from.to_vec();
@@ -85,14 +86,15 @@ fn reached(from: &[usize], next: impl Fn(usize) -> Vec<usize>) -> BTreeSet<usize
 }
 
 impl Join {
-    /// What each branch gave, as templates. `tail` is the task in which a node is, if not itself.
+    /// The result of each branch, as templates. `tail` gives the loop that a node is in, if it is
+    /// in one.
     pub(super) fn results(
         &self,
         spots: &[Spot],
         tail: impl Fn(usize) -> Option<String>,
     ) -> Vec<String> {
         let id = |at: usize| spots.get(at).map(|spot| spot.task.id.as_str()).unwrap_or_default();
-        let fork = result_of(&kept(id(self.fork)));
+        let fork = result_of(&state_task_id(id(self.fork)));
         let branch = |(first, nodes): &(usize, Vec<usize>)| {
             let mut parts = vec![fork.clone()];
             for at in nodes {
@@ -113,17 +115,17 @@ impl Join {
     }
 }
 
-/// The task that keeps the state at a fork.
-pub(super) fn kept(fork: &str) -> String {
+/// The id of the task that keeps the state at a fork.
+pub(super) fn state_task_id(fork: &str) -> String {
     format!("{fork}__state")
 }
 
-/// The result of a task of the last round of a loop.
+/// The result of a task in the last round of a loop.
 fn inside(around: &str, task: &str) -> String {
     format!("((({around} or {{}}).results or {{}})[{}] | default(none))", quoted(task))
 }
 
-/// What a task changed in the state, as expressions; `place` is its result.
+/// The changes that a task makes to the state, as expressions; `place` is its result.
 fn changes(task: &Task, place: &str, parts: &mut Vec<String>) {
     if task.merge_result {
         parts.push(place.to_owned());

@@ -1,4 +1,4 @@
-//! `run`: code of a node, over the state.
+//! `run`: the code of a node.
 
 use serde_json::{Map, Value, json};
 
@@ -11,7 +11,7 @@ use belljar_workflow::reducer_of;
 use belljar_workflow::{Action, Reducer};
 
 impl Steps<'_, '_> {
-    /// `run`: code whose names are `state` and `variables`, and that returns changes of the state.
+    /// Reads `run`: code that sees `state` and `variables`, and returns changes of the state.
     pub(super) fn run(&mut self, node: &FileNode, fields: &mut FieldReader<'_>) -> Option<Action> {
         let allowed = code::allowed(node.at, self.options, self.notes);
         let run = fields.take(&["run", "script"], self.notes)?;
@@ -28,14 +28,14 @@ impl Steps<'_, '_> {
             Some(node) => {
                 code::language(&text(node, self.notes)?, node.at, self.options, self.notes)?
             }
-            None => code::language(spoken(&source), run.at, self.options, self.notes)?,
+            None => code::language(language_of(&source), run.at, self.options, self.notes)?,
         };
-        self.doubtful(&language, &source, run.at);
+        self.warn_about_code(&language, &source, run.at);
         let code = self.code.node(language, source.clone(), self.given(&source));
         allowed.then_some(Action::CodeExecution(code))
     }
 
-    /// What code is given: the names it finds.
+    /// The context of the code: the names that it sees.
     fn given(&self, source: &str) -> Map<String, Value> {
         let mut context = Map::new();
         context.insert("state".into(), json!("{{ state }}"));
@@ -47,7 +47,7 @@ impl Steps<'_, '_> {
                 context.insert(name.into(), json!(value));
             }
         }
-        // Of these, what code adds in place is given, and not what there was.
+        // Of these parts, the code returns only the items it adds, not the whole list.
         let usual = ["messages", "tasks", "decisions"].map(str::to_owned);
         let grows: Map<String, Value> = (self.reducers.keys().cloned().chain(usual))
             .filter(|part| source.contains(part.as_str()))
@@ -63,23 +63,24 @@ impl Steps<'_, '_> {
         context
     }
 
-    /// What is read otherwise than it may be meant.
-    fn doubtful(&mut self, language: &str, source: &str, at: Position) {
+    /// Warns about code that does something else here than its author may expect.
+    fn warn_about_code(&mut self, language: &str, source: &str, at: Position) {
         if source.contains("secrets[") || source.contains("secrets.") {
-            let help = "a tool that needs one gets it from the host";
-            self.notes.warn(at, "code is given no `secrets`", help);
+            let help = "configure the secret for the MCP server that needs it";
+            self.notes.warn(at, "code cannot read `secrets`", help);
         }
         if is_template(source) {
-            let help = "read `state` in the code: a value written into code would be code";
-            self.notes.warn(at, "`{{ }}` in the code of a node is left as it is", help);
+            let help =
+                "read the value from `state` in the code: a rendered value could be run as code";
+            self.notes.warn(at, "`{{ }}` in the code of a node is not rendered", help);
         }
         if language == "python" && ends_with_a_name(source) {
             let help = "`return` them in a mapping, or set `state[…]`";
-            self.notes.warn(at, "names that code sets do not go into the state", help);
+            self.notes.warn(at, "variables that the code sets do not go into the state", help);
         }
     }
 
-    /// `run: {type: expression, value, output_key}`.
+    /// Reads `run: {type: expression, value, output_key}`.
     fn computed(&mut self, run: &FileNode) -> Option<String> {
         let mut fields = FieldReader::of(run, "`run`", self.notes)?;
         let kind = fields.text(&["type"], self.notes).unwrap_or_else(|| "expression".to_owned());
@@ -100,10 +101,10 @@ impl Steps<'_, '_> {
     }
 }
 
-/// The language that inline code is in: it may say so, or be nothing else.
-fn spoken(code: &str) -> &'static str {
+/// The language of inline code, as it says itself or as its syntax shows.
+fn language_of(code: &str) -> &'static str {
     let first = code.trim_start().lines().next().unwrap_or_default().trim();
-    // No line of Python begins so.
+    // No line of Python begins like this.
     let word = first.trim_start_matches(['-', '%']).trim_start().to_ascii_lowercase();
     match first {
         _ if first.starts_with("--") && word.starts_with("prolog") => "prolog",
@@ -114,7 +115,7 @@ fn spoken(code: &str) -> &'static str {
     }
 }
 
-/// Whether code has what Lua has and Python never: blocks with `then` or `do` that have an `end`,
+/// Whether code has syntax of Lua that Python does not have: blocks with `then` or `do` and `end`,
 /// `local`, tables with `=`.
 fn is_lua(code: &str) -> bool {
     let (mut begins, mut ends, mut sure) = (false, false, false);
@@ -129,7 +130,7 @@ fn is_lua(code: &str) -> bool {
     sure || (begins && ends)
 }
 
-/// Whether a text begins as a table of Lua does: `{ name = value`.
+/// Whether a text begins like a table of Lua: `{ name = value`.
 fn is_table(text: &str) -> bool {
     let Some(inner) = text.trim_start().strip_prefix('{') else { return false };
     let inner = inner.trim_start();
@@ -138,7 +139,7 @@ fn is_table(text: &str) -> bool {
     name > 0 && rest.starts_with('=') && !rest.starts_with("==")
 }
 
-/// Whether code without `return` ends by giving a name a value.
+/// Whether code without `return` ends with an assignment.
 fn ends_with_a_name(code: &str) -> bool {
     let last = code.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
     let name = last.split(['=', ':']).next().unwrap_or_default();
@@ -147,7 +148,7 @@ fn ends_with_a_name(code: &str) -> bool {
         && !name.starts_with(char::is_numeric);
     let sets =
         last.get(name.len()..).is_some_and(|rest| rest.starts_with('=') && !rest.starts_with("=="));
-    // The worker takes a name `result` for the value.
+    // The worker takes a variable `result` as the value.
     is_name
         && sets
         && name.trim() != "result"

@@ -1,10 +1,10 @@
-//! Nodes and their routes as tasks that depend on each other.
+//! Turns nodes and their routes into tasks with dependencies.
 //!
-//! A task depends on every node that may lead to it and runs when one of them did. Which way was
-//! gone is recorded by a router, a `pass` task `<node>__next`, at the moment the node has ended.
+//! A task depends on every node that may lead to it, and runs when one of them did. A router, a
+//! `pass` task `<node>__next`, records the route taken at the moment the node ends.
 //!
 //! A task whose dependencies were all skipped is skipped too. A node with a condition of its own
-//! does not stop the way past it, so what follows it also depends on the start, which always runs.
+//! does not block the route past it, so its successors also depend on the start, which always runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,29 +18,29 @@ use crate::expression::quoted;
 use crate::fault::Diagnostics;
 use belljar_workflow::{Action, Task};
 
-/// What later tasks need to know of one that leads to them.
+/// What a task needs to know of a node that leads to it.
 #[derive(Debug, Clone)]
 pub(super) struct Predecessor {
-    /// What must have ended.
+    /// The id of the task that must have ended.
     pub(super) tail: String,
-    /// How to know that a way was gone.
+    /// How a task can tell that the route to it was taken.
     pub(super) sign: RouteSign,
-    /// It may be skipped, and the way goes on nevertheless.
+    /// The node may be skipped, and its routes are taken nevertheless.
     pub(super) optional: bool,
 }
 
 #[derive(Debug, Clone)]
 pub(super) enum RouteSign {
-    /// It always is.
+    /// The route is always taken.
     Sure,
-    /// A router says so.
+    /// The result of a router names the route.
     Router,
-    /// A loop left its last place in the state.
+    /// A loop left the name of the next node in this part of the state.
     Left(String),
 }
 
 impl Predecessor {
-    /// An expression that is true when the way to `target` was gone; nothing when it always is.
+    /// An expression that is true when the route to `target` was taken; `None` when it always is.
     fn taken(&self, target: &str) -> Option<String> {
         match &self.sign {
             RouteSign::Sure => None,
@@ -66,7 +66,7 @@ pub(super) fn tasks(spots: Vec<Spot>, notes: &mut Diagnostics<'_>) -> Vec<Task> 
     let reached: BTreeSet<usize> = parts.iter().flatten().copied().collect();
     for (_, spot) in spots.iter().enumerate().filter(|(number, _)| !reached.contains(number)) {
         notes.about(&spot.task.id, |notes| {
-            notes.warn(spot.at, "no way leads to this node", "it is left out");
+            notes.warn(spot.at, "no route leads to this node", "it is left out of the workflow");
         });
     }
     let mut into: Vec<Vec<usize>> = vec![Vec::new(); spots.len()];
@@ -86,26 +86,26 @@ pub(super) fn tasks(spots: Vec<Spot>, notes: &mut Diagnostics<'_>) -> Vec<Task> 
         growing.part(&part, notes);
         pieces.push((part.first().copied(), std::mem::take(&mut growing.tasks)));
     }
-    // As they are written: a person compares the two.
+    // In the order of the file, so that people can compare the two.
     pieces.sort_by_key(|(first, _)| *first);
     pieces.into_iter().flat_map(|(_, tasks)| tasks).collect()
 }
 
-/// Tasks while they are made.
+/// Builds the tasks of an agent.
 struct GraphBuilder {
     spots: Vec<Spot>,
-    /// Those that lead to each.
+    /// For each node, the nodes that lead to it.
     into: Vec<Vec<usize>>,
     passed: Vec<Option<Predecessor>>,
     tasks: Vec<Task>,
-    /// The nodes that want what branches gave.
+    /// The nodes that use the results of branches.
     joins: BTreeMap<usize, Join>,
 }
 
-/// How a node or loop is reached.
+/// When a node or loop runs.
 struct EntryCondition {
     depends_on: Vec<String>,
-    /// Nothing when it surely is.
+    /// `None` when it always runs.
     when: Option<String>,
 }
 
@@ -115,11 +115,11 @@ impl GraphBuilder {
         let around = |n: &usize| self.into.get(*n).is_some_and(|from| from.contains(n));
         match part {
             [number] if !around(number) => self.node(*number),
-            _ => self.circle(part, notes),
+            _ => self.add_loop(part, notes),
         }
     }
 
-    /// Few enough ways lead to a part and, when it is repeated, around in it.
+    /// Checks the number of routes that lead to a part and, when it is repeated, around in it.
     fn bounded(&self, part: &[usize], notes: &mut Diagnostics<'_>) {
         let spots = part.iter().filter_map(|number| self.spots.get(*number));
         let around: usize = spots.clone().map(|spot| spot.routes.ways.len()).sum();
@@ -130,7 +130,8 @@ impl GraphBuilder {
             .filter(|_| into > MAX_WAYS || (part.len() > 1 && around > MAX_WAYS))
         {
             notes.about(&spot.task.id, |notes| {
-                let message = format!("more than {MAX_WAYS} ways lead here or back to here");
+                let message =
+                    format!("more than {MAX_WAYS} routes lead to this node or around its loop");
                 notes.fault(spot.at, message, "split the agent");
             });
         }
@@ -140,7 +141,7 @@ impl GraphBuilder {
         self.spots.get(number).map(|spot| spot.task.id.as_str()).unwrap_or_default()
     }
 
-    /// Those outside of `part`, which is in order, that lead to `number`.
+    /// Nodes outside `part` that lead to `number`; `part` is sorted.
     fn before(&self, number: usize, part: &[usize]) -> Vec<(usize, Predecessor)> {
         let from = self.into.get(number).into_iter().flatten().copied();
         from.filter(|from| part.binary_search(from).is_err())
@@ -170,12 +171,12 @@ impl GraphBuilder {
         EntryCondition { depends_on, when }
     }
 
-    /// A node that no way leads back to.
+    /// Adds a node that no route leads back to.
     fn node(&mut self, number: usize) {
         let reached = self.reached(&[number]);
         let branches = self.joins.get(&number).map(|join| {
             let results = join.results(&self.spots, |at| self.loop_around(at));
-            (branches::kept(self.id(join.fork)), results)
+            (branches::state_task_id(self.id(join.fork)), results)
         });
         let Some(spot) = self.spots.get_mut(number) else { return };
         let mut task = spot.task.clone();
@@ -207,7 +208,7 @@ impl GraphBuilder {
         }
     }
 
-    /// Records which way a node led; gives the id of the task that does.
+    /// Adds a task that records the route taken; returns its id.
     fn router(&mut self, number: usize, id: &str, when: Option<String>) -> String {
         let Some(spot) = self.spots.get(number) else { return id.to_owned() };
         let choice = self.choice(&spot.routes);
@@ -219,7 +220,7 @@ impl GraphBuilder {
         name
     }
 
-    /// An expression that gives the name of the way that is gone: `*` for all.
+    /// An expression that gives the name of the route taken: `*` for all.
     fn choice(&self, routes: &Routes) -> String {
         if routes.every {
             return quoted("*");
@@ -235,30 +236,30 @@ impl GraphBuilder {
         choice + "\"\""
     }
 
-    /// Keeps the state as it is where branches part.
+    /// Adds a task that keeps the state at a fork.
     fn keep_state(&mut self, fork: &str, when: Option<String>, optional: bool) {
-        let mut keeper = task(&branches::kept(fork), pass(json!("{{ state }}")));
+        let mut keeper = task(&branches::state_task_id(fork), pass(json!("{{ state }}")));
         let start = optional.then(|| START.to_owned());
         keeper.depends_on = std::iter::once(fork.to_owned()).chain(start).collect();
         keeper.when = when;
         self.tasks.push(keeper);
     }
 
-    /// The loop that a node is in.
+    /// The id of the loop that a node is in.
     fn loop_around(&self, number: usize) -> Option<String> {
         let passed = self.passed.get(number)?.as_ref()?;
         matches!(passed.sign, RouteSign::Left(_)).then(|| passed.tail.clone())
     }
 
-    /// Nodes that lead back to each other.
-    fn circle(&mut self, part: &[usize], notes: &mut Diagnostics<'_>) {
+    /// Adds nodes that lead back to each other, as one loop.
+    fn add_loop(&mut self, part: &[usize], notes: &mut Diagnostics<'_>) {
         let reached = self.reached(part);
         for number in part {
             let Some(spot) = self.spots.get(*number) else { continue };
             if spot.routes.every && spot.routes.ways.len() > 1 {
                 notes.about(&spot.task.id, |notes| {
                     let help = "use `dynamic_parallel`, or take the branches out of the loop";
-                    let message = "parallel edges among nodes that are repeated are not supported";
+                    let message = "parallel edges inside a loop are not supported";
                     notes.fault(spot.at, message, help);
                 });
             }

@@ -1,8 +1,8 @@
-//! Nodes that lead back to each other: one loop whose every round does one of them.
+//! Nodes that lead back to each other become one loop; each of its rounds runs one node.
 //!
-//! Where the loop stands is the name of a node in the state, under `_next_<first node>`. A round
-//! does that node and then writes where to go. The loop ends when that is a node outside, whose
-//! name stays there for the tasks that follow, or nothing.
+//! The position of the loop is the name of a node in the state, under `_next_<first node>`. A round
+//! runs that node and then writes the next position. The loop ends when the position is a node
+//! outside, whose name stays there for the tasks that follow, or empty.
 
 use std::collections::BTreeSet;
 
@@ -14,10 +14,10 @@ use super::{pass, task};
 use crate::expression::quoted;
 use belljar_workflow::{Action, AtLimit, LOOP_POSITION_PREFIX, LoopAction, Task};
 
-/// How many nodes a loop may do.
+/// The most nodes that a loop may run.
 const MAX_ROUNDS: u32 = 1_000;
 
-/// Some of the nodes.
+/// Nodes that form a loop.
 pub(super) struct Region<'s> {
     pub(super) spots: &'s [Spot],
     pub(super) part: &'s [usize],
@@ -26,14 +26,14 @@ pub(super) struct Region<'s> {
 /// The tasks of a loop.
 pub(super) struct LoopTasks {
     pub(super) tasks: Vec<Task>,
-    /// The id of the loop.
+    /// The id of the loop's task.
     pub(super) id: String,
-    /// Where in the state it says where it stands.
+    /// The part of the state that holds the loop's position.
     pub(super) key: String,
 }
 
 impl Region<'_> {
-    /// The tasks; `entries` are nodes it may begin with and when.
+    /// Builds the tasks; `entries` are the nodes it may begin with, and their conditions.
     pub(super) fn tasks(
         &self,
         entries: &[(String, Option<String>)],
@@ -62,7 +62,7 @@ impl Region<'_> {
             &format!("{first}__next"),
             pass(json!(format!("{{{{ {} }}}}", self.onward(&members, &place)))),
         );
-        // It must run also when the node of the round has a condition of its own and is skipped.
+        // The router must run even when the node of the round is skipped by its own condition.
         if members.iter().any(|spot| spot.task.when.is_some()) {
             body.push(task(&format!("{first}__at"), pass(json!(format!("{{{{ {place} }}}}")))));
         }
@@ -85,7 +85,7 @@ impl Region<'_> {
         LoopTasks { tasks: vec![enter, round], id, key }
     }
 
-    /// An expression that gives where to go from where the loop stands.
+    /// An expression for the next position of the loop.
     fn onward(&self, members: &[&Spot], place: &str) -> String {
         let mut choice = String::new();
         for spot in members {
@@ -104,7 +104,7 @@ impl Region<'_> {
     }
 }
 
-/// An expression that gives the node a loop begins with.
+/// An expression for the node that a loop begins with.
 fn begin(entries: &[(String, Option<String>)]) -> String {
     let mut names: Vec<&str> = entries.iter().map(|(name, _)| name.as_str()).collect();
     names.dedup();
@@ -121,8 +121,8 @@ fn begin(entries: &[(String, Option<String>)]) -> String {
     choice + "\"\""
 }
 
-/// The parts of a graph whose nodes lead to each other, in an order in which none leads back to an
-/// earlier one; only what the first node leads to. Nodes of a part are in ascending order.
+/// The strongly connected parts of a graph that the first node leads to, in topological order. The
+/// nodes of a part are sorted.
 pub(super) fn parts(out: &[Vec<usize>]) -> Vec<Vec<usize>> {
     let mut back: Vec<Vec<usize>> = vec![Vec::new(); out.len()];
     let ended = walk(out, &[0], &mut BTreeSet::new());
@@ -145,7 +145,7 @@ pub(super) fn parts(out: &[Vec<usize>]) -> Vec<Vec<usize>> {
     parts
 }
 
-/// The nodes reached, each after those it leads to.
+/// The nodes that can be reached, each after those it leads to.
 fn walk(out: &[Vec<usize>], from: &[usize], seen: &mut BTreeSet<usize>) -> Vec<usize> {
     let mut ended = Vec::new();
     let mut open: Vec<(usize, usize)> = Vec::new();

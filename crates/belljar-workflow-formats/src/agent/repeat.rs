@@ -1,4 +1,4 @@
-//! `while_loop` and `dynamic_parallel`.
+//! Reads `while_loop` and `dynamic_parallel` nodes.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use belljar_workflow::{Action, AtLimit, Dag, DagSettings, Foreach, LoopAction, O
 use belljar_workflow::{is_template_method, names_in_expression, names_in_template};
 
 impl Steps<'_, '_> {
-    /// The fields of a construct: its own mapping, or beside `type` in the node.
+    /// The fields of a construct: in a mapping of its own, or beside `type` in the node.
     fn inner<'t, T>(
         &mut self,
         name: &'static str,
@@ -30,7 +30,7 @@ impl Steps<'_, '_> {
         }
     }
 
-    /// Steps repeated while a condition holds.
+    /// Reads steps that repeat while a condition holds.
     pub(super) fn while_loop(
         &mut self,
         node: &FileNode,
@@ -50,7 +50,7 @@ impl Steps<'_, '_> {
                 return None;
             }
             if rounds.is_none() {
-                steps.notes.warn(at, "`max_iterations` is missing: 100 is taken", "say it");
+                steps.notes.warn(at, "`max_iterations` is missing; the limit is 100", "set it");
             }
             let max_rounds = rounds.and_then(|n| n.try_into().ok()).unwrap_or(100);
             let goto = Vec::new();
@@ -58,7 +58,7 @@ impl Steps<'_, '_> {
         })?
     }
 
-    /// An action or steps for each item of a list.
+    /// Reads an action or steps for each item of a list.
     pub(super) fn dynamic_parallel(
         &mut self,
         name: &str,
@@ -83,7 +83,7 @@ impl Steps<'_, '_> {
             let mut inner = FieldReader::of(node, "`parallel_config`", self.notes)?;
             at_once = at_once.or(inner.number(&["max_concurrency"], 1..=10_000, self.notes));
             fail_fast = fail_fast.or(inner.flag(&["fail_fast"], self.notes));
-            inner.tolerate(&["strategy", "timeout"], "branches are tasks", self.notes);
+            inner.tolerate(&["strategy", "timeout"], "branches run as parallel tasks", self.notes);
             inner.done(self.notes);
         }
         let action = fields.take(&["action"], self.notes);
@@ -92,7 +92,7 @@ impl Steps<'_, '_> {
         if elsewhere {
             fields.ignore(&["input"]);
         }
-        fields.refuse(&["subgraph"], "other files are not followed: write `steps`", self.notes);
+        fields.refuse(&["subgraph"], "other files are not read: write `steps`", self.notes);
         let items = items.map(|node| match &node.tree {
             // `items: state.urls` means the same as `"{{ state.urls }}"`.
             FileTree::Text(text) if !text.contains("{{") => {
@@ -112,8 +112,12 @@ impl Steps<'_, '_> {
             (None, Some(list)) => Some(self.each_steps(list, &branch)),
             (None, None) if elsewhere => None,
             _ => {
-                let help = "write `action` or `steps`";
-                self.notes.fault(node.at, "dynamic_parallel needs one thing to do", help);
+                let help = "write one of them";
+                self.notes.fault(
+                    node.at,
+                    "dynamic_parallel needs either `action` or `steps`",
+                    help,
+                );
                 None
             }
         };
@@ -129,7 +133,7 @@ impl Steps<'_, '_> {
         })
     }
 
-    /// One action for each item: of the state it has what it reads, and gives what it sets.
+    /// An action for each item: it sees the parts of the state it reads, and returns those it sets.
     fn each_action(&mut self, action: &FileNode, branch: &ForeachBranch<'_>) -> Task {
         let one = std::slice::from_ref(action);
         let steps = self.inside(branch, |steps| steps.sequence_of(one, &|_| "action".to_owned()));
@@ -146,13 +150,13 @@ impl Steps<'_, '_> {
         self.each(steps, branch, Value::Object(parts), "__changed(state, inputs.state)")
     }
 
-    /// Steps over a copy of the state.
+    /// Steps for each item, over a copy of the state.
     fn each_steps(&mut self, list: &[FileNode], branch: &ForeachBranch<'_>) -> Task {
         let steps = self.inside(branch, |steps| steps.sequence(list));
         self.each(steps, branch, json!("{{ state }}"), "state")
     }
 
-    /// Steps that find the item in their state.
+    /// Reads steps that find the item in their state.
     fn inside(
         &mut self,
         branch: &ForeachBranch<'_>,
@@ -167,8 +171,8 @@ impl Steps<'_, '_> {
         steps
     }
 
-    /// A branch: a workflow with a state of its own, in which the item is. `kept` is what it gives of
-    /// its state in the end.
+    /// A branch: a workflow with a state of its own, which holds the item. `kept` names the parts
+    /// of the state that it returns.
     fn each(
         &self,
         mut steps: Vec<Task>,
@@ -214,7 +218,7 @@ impl Steps<'_, '_> {
     }
 }
 
-/// What is done for each item, and how it is called.
+/// The branch of one item, and the names of its values.
 struct ForeachBranch<'a> {
     node: &'a str,
     item: &'a str,
@@ -227,7 +231,7 @@ impl ForeachBranch<'_> {
         format!("{}[{{{{ index }}}}]", self.node)
     }
 
-    /// What is given for an item that failed: it is among the results, and the others go on.
+    /// The result for an item that failed: it is among the results, and the other items continue.
     fn failed(&self) -> Task {
         let mut given = Map::new();
         given.insert(self.item.to_owned(), json!("{{ item }}"));
@@ -243,7 +247,7 @@ impl ForeachBranch<'_> {
     }
 }
 
-/// The parts of the state that tasks read; nothing when that may be all of it.
+/// The parts of the state that tasks read; `None` when they may read all of it.
 fn parts_read(tasks: &[Task]) -> Option<BTreeSet<String>> {
     let mut parts = BTreeSet::new();
     let mut open = vec![serde_json::to_value(tasks).ok()?];
@@ -262,7 +266,7 @@ fn parts_read(tasks: &[Task]) -> Option<BTreeSet<String>> {
     Some(parts)
 }
 
-/// The parts of the state among names; nothing when it is named as a whole.
+/// The parts of the state among names; `None` when the state is named as a whole.
 fn parts_of(paths: impl IntoIterator<Item = String>) -> Option<BTreeSet<String>> {
     let state = paths.into_iter().filter(|path| path == "state" || path.starts_with("state."));
     state

@@ -1,4 +1,4 @@
-//! Where each node leads: `goto`, then `edges`, then the next node in the file.
+//! The routes of each node: `goto`, then `edges`, then the next node in the file.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,47 +9,46 @@ use crate::fields::{FieldReader, expected, text};
 use crate::tree::{FileNode, FileTree, Position};
 use belljar_workflow::Task;
 
-/// How many ways may lead from a node, to a node, and among nodes that are repeated: they become
-/// one expression.
+/// The most routes from a node, to a node, and among repeated nodes: they become one expression.
 pub(super) const MAX_WAYS: usize = 500;
 
-/// A node and where it leads.
+/// A node and its routes.
 #[derive(Debug)]
 pub(super) struct Spot {
     pub(super) task: Task,
     pub(super) at: Position,
-    /// It takes the results of branches.
+    /// The node takes the results of branches.
     pub(super) fan_in: bool,
     pub(super) routes: Routes,
-    /// Where it stops and asks.
+    /// Where the node stops for a decision.
     pub(super) interrupt: Option<InterruptPoint>,
     goto: Option<Vec<GotoTarget>>,
     joins: Option<(String, Position)>,
 }
 
-/// Where a node stops and asks.
+/// Where a node stops for a decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum InterruptPoint {
     Before,
     After,
 }
 
-/// Where a node leads.
+/// The routes from a node.
 #[derive(Debug, Default)]
 pub(super) struct Routes {
-    /// All ways are gone at once; otherwise the first whose condition holds.
+    /// All routes are taken in parallel; otherwise the first whose condition holds.
     pub(super) every: bool,
     pub(super) ways: Vec<Route>,
 }
 
-/// One way: a condition, and a node by its number or the end.
+/// A condition and the number of a node; `None` ends the branch.
 #[derive(Debug)]
 pub(super) struct Route {
     pub(super) when: Option<String>,
     pub(super) to: Option<usize>,
 }
 
-/// A way as it is written.
+/// A route as it is written in the file.
 #[derive(Debug)]
 pub(super) struct GotoTarget {
     when: Option<String>,
@@ -57,7 +56,7 @@ pub(super) struct GotoTarget {
     at: Position,
 }
 
-/// An edge as it is written.
+/// An edge as it is written in the file.
 struct Edge {
     from: String,
     jump: GotoTarget,
@@ -77,8 +76,12 @@ impl Spot {
     }
 }
 
-/// Finds where each node leads. The first spot is the start.
-pub(super) fn lay(nodes: Vec<Spot>, edges: &[FileNode], steps: &mut Steps<'_, '_>) -> Vec<Spot> {
+/// Finds the routes of each node. The first spot is the start.
+pub(super) fn find_routes(
+    nodes: Vec<Spot>,
+    edges: &[FileNode],
+    steps: &mut Steps<'_, '_>,
+) -> Vec<Spot> {
     let mut spots = vec![Spot::new(start(), Position::TOP, None, false, None)];
     spots.extend(nodes);
     let edges: Vec<Edge> = edges.iter().flat_map(|node| steps.edge(node)).collect();
@@ -97,8 +100,8 @@ pub(super) fn lay(nodes: Vec<Spot>, edges: &[FileNode], steps: &mut Steps<'_, '_
     if let Some(first) = edges.first().filter(|_| !by_source.contains_key(&0) && !ordered(&edges)) {
         let begins = spots.get(1).map(|spot| spot.task.id.clone()).unwrap_or_default();
         let message =
-            format!("no edge comes from `{START}`: it begins with `{}`", shortened(&begins));
-        steps.notes.warn(first.jump.at, message, "write an edge from there");
+            format!("no edge starts at `{START}`: the agent begins with `{}`", shortened(&begins));
+        steps.notes.warn(first.jump.at, message, "add an edge from `__start__`");
     }
     let joined = steps.branches(&spots, &by_source, &numbers);
     let ordered = ordered(&edges);
@@ -123,15 +126,15 @@ pub(super) fn lay(nodes: Vec<Spot>, edges: &[FileNode], steps: &mut Steps<'_, '_
     for spot in &spots {
         if spot.routes.ways.len() > MAX_WAYS {
             steps.within(&spot.task.id, |steps| {
-                let message = format!("more than {MAX_WAYS} ways lead from here");
-                steps.notes.fault(spot.at, message, "put nodes between");
+                let message = format!("more than {MAX_WAYS} routes lead from this node");
+                steps.notes.fault(spot.at, message, "add nodes in between");
             });
         }
     }
     spots
 }
 
-/// Whether nodes also follow each other as they are written.
+/// Whether nodes also follow each other in the order of the file.
 fn ordered(edges: &[Edge]) -> bool {
     edges.iter().all(|edge| edge.parallel)
 }
@@ -141,7 +144,7 @@ fn alone(to: Option<usize>) -> Routes {
 }
 
 impl Steps<'_, '_> {
-    /// `goto`: a name, or a list of `{if, to}`.
+    /// Reads `goto`: a name, or a list of `{if, to}`.
     pub(super) fn goto(&mut self, node: &FileNode) -> Vec<GotoTarget> {
         match &node.tree {
             FileTree::Text(to) => vec![GotoTarget { when: None, to: to.clone(), at: node.at }],
@@ -165,13 +168,13 @@ impl Steps<'_, '_> {
         fields.ignore(&["description"]);
         fields.done(self.notes);
         let Some(to) = to else {
-            self.notes.fault(node.at, "a goto without `to`", "name the node it leads to");
+            self.notes.fault(node.at, "a `goto` has no `to`", "name the node it leads to");
             return None;
         };
         Some(GotoTarget { when, to: text(to, self.notes)?, at: to.at })
     }
 
-    /// The ways of a `goto`; when none holds, the next node follows.
+    /// The routes of a `goto`; when no condition holds, the next node follows.
     fn jumps(
         &mut self,
         numbers: &BTreeMap<String, usize>,
@@ -192,7 +195,7 @@ impl Steps<'_, '_> {
         Routes { every: ways.len() == 1, ways }
     }
 
-    /// The ways of edges: with conditions the first that holds, then the one without.
+    /// The routes of edges: the first whose condition holds, then the one without a condition.
     fn edges(&mut self, numbers: &BTreeMap<String, usize>, edges: &[&Edge]) -> Routes {
         let conditional = edges.iter().any(|edge| edge.jump.when.is_some());
         if let Some(edge) = edges.iter().find(|edge| edge.parallel && conditional) {
@@ -211,14 +214,18 @@ impl Steps<'_, '_> {
             })
             .partition(|way| way.when.is_none());
         if let Some(edge) = edges.last().filter(|_| conditional && sure.len() > 1) {
-            let help = "keep one edge without a condition";
-            self.notes.fault(edge.jump.at, "it is not clear which edge is the other way", help);
+            let help = "keep one of them";
+            self.notes.fault(
+                edge.jump.at,
+                "several edges without a condition leave this node",
+                help,
+            );
         }
         ways.extend(sure);
         Routes { every: !conditional, ways }
     }
 
-    /// One edge, or several when `from` or `to` is a list.
+    /// Reads one edge, or several when `from` or `to` is a list.
     fn edge(&mut self, node: &FileNode) -> Vec<Edge> {
         let Some(mut fields) = FieldReader::of(node, "an edge", self.notes) else {
             return Vec::new();
@@ -232,7 +239,7 @@ impl Steps<'_, '_> {
             && !kinds.contains(&name.as_str())
         {
             let help = near(name, kinds);
-            let message = format!("no type of edge is called `{}`", shortened(name));
+            let message = format!("unknown edge type `{}`", shortened(name));
             self.notes.fault(node.at, message, help);
         }
         let marked = fields.flag(&["parallel"], self.notes).unwrap_or(false);
@@ -244,7 +251,7 @@ impl Steps<'_, '_> {
         fields.ignore(&["description", "label", "name"]);
         fields.tolerate(
             &["strategy", "parallel_strategy", "parallel_config"],
-            "branches are tasks",
+            "branches run as parallel tasks",
             self.notes,
         );
         fields.done(self.notes);
@@ -263,7 +270,7 @@ impl Steps<'_, '_> {
             .collect()
     }
 
-    /// `when` and `condition` of an edge; the outer nothing is an edge never taken.
+    /// Reads `when` and `condition` of an edge; the outer `None` is an edge that is never taken.
     fn edge_condition(&mut self, fields: &mut FieldReader<'_>) -> Option<Option<String>> {
         let at = fields.at;
         let when = fields.take(&["when", "if"], self.notes);
@@ -286,7 +293,7 @@ impl Steps<'_, '_> {
             (test, None) | (test, Some((FileTree::Bool(true), _))) => Some(test),
             (Some(test), Some((FileTree::Bool(false), _))) => Some(Some(format!("not ({test})"))),
             (None, Some((FileTree::Bool(false), _))) => {
-                self.notes.warn(at, "an edge that is never taken", "remove it");
+                self.notes.warn(at, "this edge is never taken", "remove it");
                 None
             }
             (None, Some((_, node))) => self.expression(node).map(Some),
@@ -294,7 +301,7 @@ impl Steps<'_, '_> {
         }
     }
 
-    /// The number of a node; the inner nothing is the end, the outer an unknown name.
+    /// The number of a node; the inner `None` is the end, the outer an unknown name.
     fn number(
         &mut self,
         numbers: &BTreeMap<String, usize>,
@@ -308,13 +315,13 @@ impl Steps<'_, '_> {
             None => {
                 let known = numbers.keys().map(String::as_str).filter(|name| *name != START);
                 let help = near(name, known);
-                self.notes.fault(at, format!("`{}` is no node", shortened(name)), help);
+                self.notes.fault(at, format!("`{}` is not a node", shortened(name)), help);
                 None
             }
         }
     }
 
-    /// The nodes that end a parallel branch, and the node that joins it.
+    /// For each node that ends a parallel branch, the node that joins it.
     fn branches(
         &mut self,
         spots: &[Spot],

@@ -1,4 +1,4 @@
-//! A node, or a step inside one, as a task.
+//! Reads a node, or a step inside one, as a task.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,16 +21,16 @@ pub(super) struct Steps<'r, 'f> {
     pub(super) options: &'r FormatOptions,
     pub(super) notes: &'r mut Diagnostics<'f>,
     pub(super) code: &'r CodeSettings,
-    /// What names in templates become.
+    /// The translations of names in templates.
     pub(super) names: NameMap,
     pub(super) reducers: &'r BTreeMap<String, Reducer>,
 }
 
 impl Steps<'_, '_> {
-    /// The nodes of an agent.
+    /// Reads the nodes of an agent.
     pub(super) fn nodes(&mut self, nodes: &[FileNode], at: Position) -> Vec<Spot> {
         if nodes.is_empty() {
-            self.notes.fault(at, "an agent without nodes", "write at least one under `nodes:`");
+            self.notes.fault(at, "the agent has no nodes", "write at least one under `nodes:`");
         }
         if nodes.len() > MAX_TASKS {
             self.notes.fault(at, format!("more than {MAX_TASKS} nodes"), "split the agent");
@@ -45,7 +45,7 @@ impl Steps<'_, '_> {
                 .iter()
                 .any(|end| name.ends_with(end));
             if reserved || [START, BEGIN, END].contains(&name.as_str()) {
-                let message = format!("no node can be called `{}`", shortened(&name));
+                let message = format!("`{}` is a reserved name", shortened(&name));
                 self.notes.fault(node.at, message, "choose another name");
             }
             if !seen.insert(name.clone()) {
@@ -54,7 +54,7 @@ impl Steps<'_, '_> {
                 continue;
             }
             let spot = self.within(&name, |steps| steps.spot(&name, node, fields));
-            // One that cannot be read keeps its place: what leads to it is no second fault.
+            // A node that cannot be read keeps its place: routes to it are not faults as well.
             let missing =
                 || Spot::new(task(&name, super::pass(Value::Null)), node.at, None, false, None);
             spots.push(spot.unwrap_or_else(missing));
@@ -62,7 +62,7 @@ impl Steps<'_, '_> {
         spots
     }
 
-    /// The name of a node or step and its fields.
+    /// Reads the name of a node or step and begins to read its fields.
     fn named<'t>(
         &mut self,
         node: &'t FileNode,
@@ -71,17 +71,17 @@ impl Steps<'_, '_> {
         let mut fields = FieldReader::of(node, "a node", self.notes)?;
         let name = fields.text(&["name", "id"], self.notes).or(unnamed.map(str::to_owned));
         let Some(name) = name else {
-            self.notes.fault(node.at, "a node without `name`", "name it");
+            self.notes.fault(node.at, "a node has no `name`", "add one");
             return None;
         };
         if let Err(why) = fit_for_id(&name) {
-            let message = format!("`{}` cannot be a name: {why}", shortened(&name));
+            let message = format!("`{}` is not a valid name: {why}", shortened(&name));
             self.notes.fault(node.at, message, "");
         }
         Some((name, fields))
     }
 
-    /// Notes what is found meanwhile under a name.
+    /// Names the node for everything noted while `work` runs.
     pub(super) fn within<T>(
         &mut self,
         name: &str,
@@ -92,7 +92,7 @@ impl Steps<'_, '_> {
         self.notes.about(name, |notes| work(&mut Steps { options, notes, code, names, reducers }))
     }
 
-    /// A node with where it leads.
+    /// Reads a node and its routes.
     fn spot(&mut self, name: &str, node: &FileNode, mut fields: FieldReader<'_>) -> Option<Spot> {
         let goto = fields.take(&["goto"], self.notes);
         let goto = goto.map(|node| self.goto(node));
@@ -115,7 +115,7 @@ impl Steps<'_, '_> {
         Some(spot)
     }
 
-    /// `interrupt: before | after`.
+    /// Reads `interrupt: before | after`.
     fn interrupt(&mut self, node: &FileNode) -> Option<InterruptPoint> {
         match &node.tree {
             FileTree::Bool(false) => None,
@@ -133,12 +133,12 @@ impl Steps<'_, '_> {
         }
     }
 
-    /// One step after another.
+    /// Reads steps that run one after another.
     pub(super) fn sequence(&mut self, items: &[FileNode]) -> Vec<Task> {
         self.sequence_of(items, &|number| format!("step{number}"))
     }
 
-    /// The same, with names for those that have none.
+    /// Reads steps, with ids for those that have none.
     pub(super) fn sequence_of(
         &mut self,
         items: &[FileNode],
@@ -163,7 +163,7 @@ impl Steps<'_, '_> {
         past_skipped(tasks)
     }
 
-    /// What a node does, with what holds for every kind.
+    /// Reads the action of a node and the fields that every kind has.
     pub(super) fn task(
         &mut self,
         name: &str,
@@ -172,7 +172,7 @@ impl Steps<'_, '_> {
     ) -> Option<Task> {
         let output = self.output(&mut fields);
         let kind = kind(&fields, node);
-        // In a loop the condition is that of its rounds.
+        // The condition of a loop belongs to its rounds.
         let when = if kind == Some("while_loop") { None } else { self.when(&mut fields) };
         let timeout = fields.take(&["timeout", "timeout_seconds"], self.notes);
         let timeout_ms = timeout.and_then(|node| seconds(node, self.notes));
@@ -184,7 +184,7 @@ impl Steps<'_, '_> {
         fields.hint(&["run", "uses", "with", "steps", "goto"]);
         fields.refuse(
             &["subgraph", "agent", "agents"],
-            "other files and agents are not followed: write `steps`",
+            "other files and agents are not read: write `steps`",
             self.notes,
         );
         fields.done(self.notes);
@@ -194,7 +194,7 @@ impl Steps<'_, '_> {
         Some(task)
     }
 
-    /// Where the result goes: a name, or a mapping of names to templates over it.
+    /// Reads where the result goes: a name, or a mapping of names to templates over it.
     fn output(&mut self, fields: &mut FieldReader<'_>) -> Map<String, Value> {
         let mut parts = Map::new();
         if let Some(node) = fields.take(&["output", "store", "output_key"], self.notes) {
@@ -218,7 +218,7 @@ impl Steps<'_, '_> {
         parts
     }
 
-    /// A mapping whose texts are templates.
+    /// Reads a mapping whose texts are templates.
     fn parts(&mut self, node: &FileNode) -> Map<String, Value> {
         let values = self.templates(node);
         self.object(Some(values), Some(node)).unwrap_or_default()
@@ -249,12 +249,12 @@ impl Steps<'_, '_> {
             }
             Some(_) | None => match fields.text(&["type"], self.notes) {
                 Some(kind) => {
-                    let message = format!("no type of node is called `{}`", shortened(&kind));
+                    let message = format!("unknown node type `{}`", shortened(&kind));
                     self.notes.fault(node.at, message, "types are while_loop and dynamic_parallel");
                     None
                 }
                 None => {
-                    // A node that only leads on, or joins branches.
+                    // A node that only continues a route, or joins branches.
                     self.notes.warn(node.at, format!("`{}` does nothing", shortened(name)), "");
                     Some(super::pass(Value::Null))
                 }
@@ -262,20 +262,20 @@ impl Steps<'_, '_> {
         }
     }
 
-    /// `when`, `if` or `condition` of a node.
+    /// Reads `when`, `if` or `condition` of a node.
     fn when(&mut self, fields: &mut FieldReader<'_>) -> Option<String> {
         let node = fields.take(&["when", "if", "condition"], self.notes)?;
         self.expression(node)
     }
 
-    /// An expression in the names known here.
+    /// Reads an expression and translates its names.
     pub(super) fn expression(&mut self, node: &FileNode) -> Option<String> {
         let plain = condition(node, self.notes)?;
         self.refuse_names(&format!("{{{{ {plain} }}}}"), node.at);
         Some(lone_name(&self.names.expression(&plain)))
     }
 
-    /// A value whose texts are templates.
+    /// Reads a value whose texts are templates.
     pub(super) fn templates(&mut self, node: &FileNode) -> Value {
         self.check_templates(node);
         self.names.value(node.json())
@@ -300,13 +300,13 @@ impl Steps<'_, '_> {
     pub(super) fn refuse_names(&mut self, text: &str, at: Position) {
         for name in ["secrets", "env"].into_iter().filter(|name| template_uses(text, name)) {
             let message = format!("`{name}` is not supported: a workflow holds no secrets");
-            let help = "give them to the MCP server that needs them, in the host's configuration";
+            let help = "configure them for the MCP server that needs them";
             self.notes.fault(at, message, help);
         }
         let unknown = ["settings", "checkpoint"].into_iter().filter(|name| !self.names.has(name));
         for name in unknown.filter(|name| template_uses(text, name)) {
-            let message = format!("`{name}` is not known to templates");
-            self.notes.fault(at, message, "put the value into `variables`, and say `variables.…`");
+            let message = format!("`{name}` does not exist in templates");
+            self.notes.fault(at, message, "put the value into `variables` and write `variables.…`");
         }
     }
 
@@ -322,7 +322,7 @@ impl Steps<'_, '_> {
     }
 }
 
-/// What kind of node it is.
+/// The kind of a node, by its fields.
 fn kind(fields: &FieldReader<'_>, node: &FileNode) -> Option<&'static str> {
     let typed = node.get("type").and_then(|kind| match &kind.tree {
         FileTree::Text(word) => Some(word.as_str()),
@@ -347,8 +347,8 @@ fn kind(fields: &FieldReader<'_>, node: &FileNode) -> Option<&'static str> {
     fields_of.into_iter().find(|(field, _)| fields.has(field)).map(|(_, kind)| kind)
 }
 
-/// One after another, also past one whose condition does not hold: a task whose dependencies were
-/// all skipped would be skipped too, so each depends on one that never is.
+/// Chains tasks so that each runs even when the one before it is skipped: each also depends on a
+/// task that never is.
 fn past_skipped(mut tasks: Vec<Task>) -> Vec<Task> {
     if tasks.iter().all(|task| task.when.is_none()) {
         return tasks;
@@ -360,14 +360,14 @@ fn past_skipped(mut tasks: Vec<Task>) -> Vec<Task> {
     tasks
 }
 
-/// Tasks that are done once, as one, over the same state.
+/// Tasks that run once, as one group over the same state.
 fn group(body: Vec<Task>) -> Action {
     let goto = Vec::new();
     Action::Loop(LoopAction { condition: None, max_rounds: 1, at_limit: AtLimit::End, body, goto })
 }
 
-/// Says where the result of a task goes. A mapping goes into the state key by key when nothing else
-/// is said, and what a node returns in any case.
+/// Sets where the result of a task goes. A mapping goes into the state key by key unless the file
+/// says otherwise; the result of a node's code always does.
 fn put_result(task: &mut Task, output: Map<String, Value>) {
     let is_said = !output.is_empty();
     task.output = output;
@@ -376,7 +376,7 @@ fn put_result(task: &mut Task, output: Map<String, Value>) {
             task.output.insert("parallel_results".into(), json!("{{ result }}"));
             (false, false)
         }
-        // The last expression of JavaScript is a value too, whether or not it is meant as one.
+        // The last expression of JavaScript is a value too, whether or not its author meant it.
         Action::CodeExecution(code) if code.shape == ResultShape::Node => {
             let script = matches!(code.language.as_str(), "javascript" | "typescript");
             (true, !script || code.code.contains("return"))
@@ -393,7 +393,7 @@ fn put_result(task: &mut Task, output: Map<String, Value>) {
     task.result_key = (merge && other).then(|| "result".to_owned());
 }
 
-/// A name alone is a part of the state.
+/// A bare name as a part of the state.
 fn lone_name(expression: &str) -> String {
     let (not, name) = match expression.strip_prefix("not ") {
         Some(rest) => ("not ", rest.trim()),

@@ -1,4 +1,4 @@
-//! What a task does, by its `type` or by the fields it has.
+//! Reads the action of a task, by its `type` or by the fields it has.
 
 use serde_json::Value;
 
@@ -8,19 +8,20 @@ use crate::expression;
 use crate::fault::{near, shortened};
 use crate::fields::{FieldReader, expected};
 use crate::tree::{FileNode, FileTree, Position};
+use belljar_contract::LimitsRequest;
 use belljar_workflow::{
-    Action, AtLimit, Code, Foreach, Goto, Grants, Limits, LoopAction, ResultShape, SandboxAction,
+    Action, AtLimit, Code, Foreach, Goto, LoopAction, ResultShape, SandboxAction, TaskGrants,
     ToolAction, Wait, WriteAccess,
 };
 
-/// What the tool of a task is called, and what it is given.
+/// The spellings of a task's tool and of its arguments.
 const TOOLS: [&str; 5] = ["tool", "toolId", "tool_id", "toolName", "tool_name"];
 const ARGUMENTS: [&str; 4] = ["arguments", "args", "parameters", "params"];
 
-/// What `sandbox_config` calls the paths of the host that may be written.
+/// The spellings of `allow_write` in `sandbox_config`.
 const WRITE: [&str; 4] = ["allow_write", "allowWrite", "allowed_write_paths", "allowedWritePaths"];
 
-/// Every type of task.
+/// The types of tasks, for hints.
 const KINDS: [&str; 10] = [
     "mcp_tool",
     "code_execution",
@@ -43,8 +44,8 @@ impl TaskReader<'_, '_> {
         let kind = match fields.text(&["type"], self.notes) {
             Some(kind) => kind,
             None => guessed(fields).map(str::to_owned).or_else(|| {
-                let help = "give it `tool`, `code`, `message`, `items`, `body` or a `type`";
-                self.notes.fault(node.at, "nothing says what the task does", help);
+                let help = "add `tool`, `code`, `message`, `items`, `body` or a `type`";
+                self.notes.fault(node.at, "the task does not say what to do", help);
                 fields.hint(&["tool", "toolId", "code", "message", "items", "body", "arguments"]);
                 None
             })?,
@@ -82,7 +83,7 @@ impl TaskReader<'_, '_> {
                     _ if near.is_empty() => format!("types are {}", KINDS.join(", ")),
                     _ => near,
                 };
-                let message = format!("tasks of type `{}` are not supported", shortened(other));
+                let message = format!("unknown task type `{}`", shortened(other));
                 self.notes.fault(at, message, help);
                 None
             }
@@ -96,12 +97,12 @@ impl TaskReader<'_, '_> {
     ) -> Option<ToolAction> {
         let tool = self.needed(at, fields, &TOOLS, "a tool")?;
         if !is_tool_name(&tool) {
-            let message = format!("`{}` is no tool", shortened(&tool));
+            let message = format!("`{}` is not the name of a tool", shortened(&tool));
             self.notes.fault(at, message, "write `server:tool`");
         }
         let arguments = fields.object(&ARGUMENTS, self.notes).unwrap_or_default();
         let arguments = self.map(arguments, at);
-        // Others repeat in each task what only code needs.
+        // Other tools repeat in every task the settings that only code needs.
         fields.ignore(&["intent", "sandbox_config", "sandboxConfig"]);
         Some(ToolAction { tool, arguments })
     }
@@ -162,7 +163,7 @@ impl TaskReader<'_, '_> {
         }
     }
 
-    fn bounds(&mut self, fields: &mut FieldReader<'_>) -> (Grants, Limits) {
+    fn bounds(&mut self, fields: &mut FieldReader<'_>) -> (TaskGrants, LimitsRequest) {
         let grants = fields.take(&["grants"], self.notes).and_then(|node| {
             let mut fields = FieldReader::of(node, "`grants`", self.notes)?;
             let grants = code::grants(&mut fields, self.notes);
@@ -172,7 +173,7 @@ impl TaskReader<'_, '_> {
         (grants.unwrap_or_default(), self.limits(fields))
     }
 
-    fn limits(&mut self, fields: &mut FieldReader<'_>) -> Limits {
+    fn limits(&mut self, fields: &mut FieldReader<'_>) -> LimitsRequest {
         let limits = fields.take(&["limits"], self.notes).and_then(|node| {
             let mut fields = FieldReader::of(node, "`limits`", self.notes)?;
             let limits = code::limits(&mut fields, self.notes);
@@ -182,8 +183,8 @@ impl TaskReader<'_, '_> {
         limits.unwrap_or_default()
     }
 
-    /// `sandbox_config` of DAGs written elsewhere, and whether it says that there are files.
-    fn sandbox_config(&mut self, node: &FileNode) -> (Grants, Limits, Option<bool>) {
+    /// Reads `sandbox_config` of other DAG tools, and whether it allows files.
+    fn sandbox_config(&mut self, node: &FileNode) -> (TaskGrants, LimitsRequest, Option<bool>) {
         let Some(mut fields) = FieldReader::of(node, "`sandbox_config`", self.notes) else {
             return Default::default();
         };
@@ -193,27 +194,27 @@ impl TaskReader<'_, '_> {
         let loose = fields.take(&["timeout"], self.notes);
         let loose = loose.and_then(|node| duration(node, self.notes));
         limits.timeout_ms = limits.timeout_ms.or(seconds.map(|s| s * 1_000)).or(loose);
-        let grants = Grants {
+        let grants = TaskGrants {
             read: {
                 let paths = fields.texts(&["allowed_read_paths", "allowedReadPaths"], self.notes);
                 paths.into_iter().map(|(path, _)| path).collect()
             },
             write: code::write_access(&mut fields, &WRITE, self.notes),
             modules: code::modules(&mut fields, self.notes),
-            ..Grants::default()
+            ..TaskGrants::default()
         };
-        code::wishes(&mut fields, self.notes);
+        code::refuse_permissions(&mut fields, self.notes);
         let files = code::filesystem(&mut fields, self.notes);
         fields.tolerate(
             &["permission_set", "permissionSet", "pii_protection", "cache"],
-            "what code may reach is said by `grants` and policy",
+            "`grants` and policy decide what code may reach",
             self.notes,
         );
         fields.done(self.notes);
         (grants, limits, files)
     }
 
-    /// A capability is code that another tool has stored: only its code can be run.
+    /// Reads a capability, code stored by another tool: only its code can be run.
     fn capability(&mut self, at: Position, fields: &mut FieldReader<'_>) -> Option<Action> {
         fields.ignore(&["tool"]);
         let id = fields.text(&["capability_id", "capabilityId", "capability"], self.notes);
@@ -222,12 +223,12 @@ impl TaskReader<'_, '_> {
             let name = id.map(|id| format!(" `{}`", shortened(&id))).unwrap_or_default();
             self.notes.fault(
                 at,
-                format!("the capability{name} is stored elsewhere and cannot be run"),
+                format!("the capability{name} is stored in another tool and cannot run here"),
                 "write its code as `code`, or call a tool with `type: mcp_tool`",
             );
             return None;
         }
-        self.notes.warn(at, "a capability with code is run as `code_execution`", "");
+        self.notes.warn(at, "a capability with code runs as `code_execution`", "");
         let mut code = self.code(at, fields)?;
         for (key, value) in self.map(arguments, at) {
             code.context.entry(key).or_insert(value);
@@ -262,7 +263,7 @@ impl TaskReader<'_, '_> {
         if !each.depends_on.is_empty() {
             self.notes.fault(
                 at,
-                "what a foreach does has no `depends_on`",
+                "the task inside a foreach cannot have `depends_on`",
                 "put it on the foreach",
             );
         }
@@ -334,8 +335,8 @@ impl TaskReader<'_, '_> {
             return None;
         };
         if matches!(node.tree, FileTree::Text(_)) {
-            let help = "write the workflow here; other files are not followed";
-            self.notes.fault(node.at, "a workflow is named, not given", help);
+            let help = "write its tasks here; other files are not read";
+            self.notes.fault(node.at, "a nested workflow must be written out, not named", help);
             return None;
         }
         self.dag(node).map(|dag| Action::Workflow { workflow: Box::new(dag), inputs })
@@ -358,7 +359,7 @@ impl TaskReader<'_, '_> {
             }
             _ => {
                 let help = "write `wait: 30s`, `wait_ms` or `until_ms`";
-                self.notes.fault(at, "a wait needs one time", help);
+                self.notes.fault(at, "a wait needs exactly one time", help);
                 None
             }
         }
@@ -386,9 +387,9 @@ impl TaskReader<'_, '_> {
             _ => None,
         };
         if sandbox.is_none() {
-            let help = "`create`, `list`, `execute` with `sandbox_id` and `code`, or `destroy` with \
-                        `sandbox_id`";
-            self.notes.fault(at, "a sandbox task that does not say what to do", help);
+            let help = "write `do: create`, `do: list`, `do: execute` with `sandbox_id` and `code`, or \
+                        `do: destroy` with `sandbox_id`";
+            self.notes.fault(at, "the sandbox task does not say what to do", help);
         }
         sandbox.filter(|_| allowed)
     }
@@ -408,7 +409,7 @@ impl TaskReader<'_, '_> {
     }
 }
 
-/// The type a task must have, by its fields.
+/// The type of a task without `type`, by its fields.
 fn guessed(fields: &FieldReader<'_>) -> Option<&'static str> {
     let pairs = [
         ("code", "code_execution"),
@@ -429,7 +430,7 @@ fn guessed(fields: &FieldReader<'_>) -> Option<&'static str> {
     pairs.into_iter().find(|(field, _)| fields.has(field)).map(|(_, kind)| kind)
 }
 
-/// Whether a text names a tool of a server; a template may.
+/// Whether a text names a tool of a server, or is a template.
 pub(crate) fn is_tool_name(name: &str) -> bool {
     let split = [":", ".", "__"].into_iter().find_map(|between| name.split_once(between));
     split.is_some_and(|(server, tool)| !server.is_empty() && !tool.is_empty())

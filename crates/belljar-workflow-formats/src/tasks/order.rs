@@ -1,4 +1,4 @@
-//! Tasks beside each other: unique ids, dependencies that exist, no circle.
+//! Checks the tasks of one list: unique ids, dependencies that exist, no cycle.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use crate::fields::FieldReader;
 use crate::tree::{FileNode, FileTree, Position};
 use belljar_workflow::Task;
 
-/// What the list of tasks is called that a task depends on.
+/// The spellings of a task's list of dependencies.
 pub(super) const DEPENDS_ON: [&str; 4] = ["depends_on", "dependsOn", "dependencies", "deps"];
 
 /// A dependency written beside the tasks: `{from, to}`.
@@ -18,7 +18,7 @@ pub(super) struct Arrow {
     at: Position,
 }
 
-/// Reads one.
+/// Reads one dependency `{from, to}`.
 pub(super) fn arrow(node: &FileNode, notes: &mut Diagnostics<'_>) -> Option<Arrow> {
     let mut fields = FieldReader::of(node, "a dependency", notes)?;
     let from = fields.text(&["from"], notes);
@@ -31,7 +31,7 @@ pub(super) fn arrow(node: &FileNode, notes: &mut Diagnostics<'_>) -> Option<Arro
     Some(Arrow { from, to, at: node.at })
 }
 
-/// Gives tasks the dependencies written beside them.
+/// Adds the dependencies that are written beside the tasks.
 pub(super) fn join(tasks: &mut [Task], arrows: Vec<Arrow>, notes: &mut Diagnostics<'_>) {
     for arrow in arrows {
         match tasks.iter_mut().find(|task| task.id == arrow.to) {
@@ -40,14 +40,14 @@ pub(super) fn join(tasks: &mut [Task], arrows: Vec<Arrow>, notes: &mut Diagnosti
             None if notes.full() => return,
             None => {
                 let help = near(&arrow.to, tasks.iter().map(|task| task.id.as_str()));
-                let message = format!("`{}` is no task", shortened(&arrow.to));
+                let message = format!("`{}` is not a task", shortened(&arrow.to));
                 notes.fault(arrow.at, message, help);
             }
         }
     }
 }
 
-/// The tasks that a task depends on, as far as they can be read.
+/// The dependencies of a task, as far as they can be read.
 pub(super) fn named(task: &FileNode) -> Vec<String> {
     let text = |node: &FileNode| match &node.tree {
         FileTree::Text(name) => Some(name.clone()),
@@ -66,8 +66,8 @@ pub(super) fn named(task: &FileNode) -> Vec<String> {
     }
 }
 
-/// Checks tasks; `places` are where they stand, in the same order. Neighbours that nobody knows here
-/// are looked at when the tasks join them.
+/// Checks tasks; `places` are their nodes in the same order. Dependencies on unknown neighbours are
+/// checked when the tasks are added.
 pub(super) fn check(
     tasks: &[Task],
     places: &[&FileNode],
@@ -79,7 +79,7 @@ pub(super) fn check(
         let at = node.get("id").map_or(node.at, |id| id.at);
         if let Some(first) = known.insert(&task.id, at) {
             let message = format!("two tasks are called `{}`", shortened(&task.id));
-            notes.fault(at, message, format!("the other is in line {}", first.line));
+            notes.fault(at, message, format!("the other is on line {}", first.line));
         }
     }
     for (task, node) in tasks.iter().zip(places) {
@@ -87,18 +87,18 @@ pub(super) fn check(
             let is_missing = neighbours == Neighbours::None && !known.contains_key(name.as_str());
             if is_missing && !notes.full() {
                 let help = near(name, known.keys().copied());
-                let message = format!("depends on `{}`, which is no task", shortened(name));
+                let message = format!("depends on `{}`, which is not a task", shortened(name));
                 notes.about(&task.id, |notes| notes.fault(place(node, name), message, help));
             }
         }
     }
-    // With one id for two tasks nobody can say who waits for whom.
+    // When two tasks share an id, their dependencies are ambiguous.
     if known.len() == tasks.len() {
-        circle(tasks, places, notes);
+        find_cycle(tasks, places, notes);
     }
 }
 
-/// Where a dependency is written.
+/// The position of a dependency in the file.
 fn place(node: &FileNode, name: &str) -> Position {
     let list = DEPENDS_ON.iter().find_map(|key| node.get(key));
     list.map_or(node.at, |list| match &list.tree {
@@ -114,8 +114,8 @@ fn place(node: &FileNode, name: &str) -> Position {
     })
 }
 
-/// Takes away what waits for nothing until nothing is left, or a circle.
-fn circle(tasks: &[Task], places: &[&FileNode], notes: &mut Diagnostics<'_>) {
+/// Finds a cycle: removes tasks without open dependencies until none is left.
+fn find_cycle(tasks: &[Task], places: &[&FileNode], notes: &mut Diagnostics<'_>) {
     let ids: BTreeSet<&str> = tasks.iter().map(|task| task.id.as_str()).collect();
     let mut waits: BTreeMap<&str, usize> = BTreeMap::new();
     let mut wakes: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
@@ -147,14 +147,14 @@ fn circle(tasks: &[Task], places: &[&FileNode], notes: &mut Diagnostics<'_>) {
     if let Some((task, node)) = on_it {
         let shown = if path.len() > 12 { path.split_at(12).0 } else { &path };
         let more = if path.len() > 12 { " → …" } else { "" };
-        let message = format!("tasks wait for each other: {}{more}", shown.join(" → "));
+        let message = format!("dependency cycle: {}{more}", shown.join(" → "));
         notes.about(&task.id, |notes| {
             notes.fault(node.at, message, "remove one of these dependencies, or use `loop`");
         });
     }
 }
 
-/// Follows dependencies until a task comes again: that part is the circle.
+/// Follows dependencies until a task comes again: that part is the cycle.
 fn walk<'t>(tasks: &'t [Task], first: usize, left: &BTreeMap<&str, usize>) -> Vec<&'t str> {
     let by_id: BTreeMap<&str, &Task> = tasks.iter().map(|task| (task.id.as_str(), task)).collect();
     let mut path: Vec<&str> = Vec::new();

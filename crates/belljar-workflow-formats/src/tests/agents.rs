@@ -304,7 +304,7 @@ nodes:
   - {name: b, uses: models.ask, with: {model: '{{ settings.llm.model }}'}}
 "), @r"
     flow.yaml:3:21: `a`: `retry.loop` is not supported: an action cannot run other nodes; write a `while_loop`, or `goto` an earlier node
-    flow.yaml:4:47: `b`: `settings` is not known to templates; put the value into `variables`, and say `variables.…`
+    flow.yaml:4:47: `b`: `settings` does not exist in templates; put the value into `variables` and write `variables.…`
     ");
 }
 

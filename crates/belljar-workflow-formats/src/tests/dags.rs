@@ -177,7 +177,7 @@ fn a_capability_with_code_is_code() {
     );
     assert_eq!(
         warnings(&read),
-        "flow.yaml:1:12: `a`: a capability with code is run as `code_execution`"
+        "flow.yaml:1:12: `a`: a capability with code runs as `code_execution`"
     );
 }
 

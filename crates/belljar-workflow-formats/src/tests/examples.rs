@@ -3,7 +3,7 @@
 use super::{good, ids};
 use crate::Format;
 
-/// Every example.
+/// Every example file, by name.
 pub(super) const ALL: [(&str, &str); 7] = [
     ("code-writer.yaml", include_str!("examples/code-writer.yaml")),
     ("page-survey.yaml", include_str!("examples/page-survey.yaml")),

@@ -17,12 +17,12 @@ tasks:
   - id: sum
     type: mcp_toll
 "), @r"
-    flow.yaml:3:5: `fetch`: `web` is no tool; write `server:tool`
+    flow.yaml:3:5: `fetch`: `web` is not the name of a tool; write `server:tool`
     flow.yaml:5:5: `fetch`: `depend_on` is not supported in a task; did you mean `depends_on`?
-    flow.yaml:8:15: `sum`: the language `cobol` is not supported; languages are python, typescript, javascript and bash
-    flow.yaml:9:18: `sum`: depends on `fech`, which is no task; did you mean `fetch`?
-    flow.yaml:10:5: `sum`: tasks of type `mcp_toll` are not supported; did you mean `mcp_tool`?
-    flow.yaml:10:9: two tasks are called `sum`; the other is in line 6
+    flow.yaml:8:15: `sum`: the language `cobol` is not supported; supported languages: python, typescript, javascript, bash
+    flow.yaml:9:18: `sum`: depends on `fech`, which is not a task; did you mean `fetch`?
+    flow.yaml:10:5: `sum`: unknown task type `mcp_toll`; did you mean `mcp_tool`?
+    flow.yaml:10:9: two tasks are called `sum`; the other is on line 6
     ");
 }
 
@@ -33,7 +33,7 @@ fn f8_a_circle_is_named() {
   {"id": "b", "tool": "x:y", "dependsOn": ["a"]},
   {"id": "c", "tool": "x:y", "dependsOn": ["b"]},
   {"id": "d", "tool": "x:y", "dependsOn": ["c"]}
-]}"#), @"flow.yaml:2:3: `a`: tasks wait for each other: a → c → b → a; remove one of these dependencies, or use `loop`");
+]}"#), @"flow.yaml:2:3: `a`: dependency cycle: a → c → b → a; remove one of these dependencies, or use `loop`");
 }
 
 #[test]
@@ -79,13 +79,13 @@ nodes:
 "), @r"
     flow.yaml:3:24: `sandbox_mode: e2b` is not supported: code runs on this host, not at a service; write `restricted`
     flow.yaml:3:29: `max_memory` is not supported in `settings.code`; did you mean `max_memory_mb`?
-    flow.yaml:7:36: `a`: `allow_network` is not supported: code has no network; call a tool for what the code would fetch, and remove this
-    flow.yaml:7:52: `a`: the language `ruby` is not supported; languages are python, typescript, javascript and bash
-    flow.yaml:7:67: `a`: expected a number of seconds, or a time such as `500ms`, `30s`, `5m`, this is `soon`
-    flow.yaml:8:25: `b`: the language `lua` is not supported; languages are python, typescript, javascript and bash
-    flow.yaml:11:7: `c`: the language `lua` is not supported; languages are python, typescript, javascript and bash
-    flow.yaml:13:21: `d`: `destroy` needs a `sandbox_id`; give the one that `create` returned
-    flow.yaml:14:21: `e`: no action is called `clone`; actions are create, execute, destroy and list
+    flow.yaml:7:36: `a`: `allow_network` is not supported: code has no network; remove it, and fetch through an MCP tool
+    flow.yaml:7:52: `a`: the language `ruby` is not supported; supported languages: python, typescript, javascript, bash
+    flow.yaml:7:67: `a`: expected a number of seconds, or a time such as `500ms`, `30s`, `5m`, found `soon`
+    flow.yaml:8:25: `b`: the language `lua` is not supported; supported languages: python, typescript, javascript, bash
+    flow.yaml:11:7: `c`: the language `lua` is not supported; supported languages: python, typescript, javascript, bash
+    flow.yaml:13:21: `d`: `destroy` needs a `sandbox_id`; pass the id that `create` returned
+    flow.yaml:14:21: `e`: unknown action `clone`; actions: create, execute, destroy, list
     ");
     let permissive = "settings: {code: {sandbox_mode: permissive}}\nnodes: [{name: a, run: x}]";
     insta::assert_snapshot!(warnings(&good(permissive)), @"");
@@ -115,35 +115,35 @@ edges:
 config:
   interrupt_before: [bb]
 "), @r#"
-    flow.yaml:2:1: `imports` is not supported; other files are not followed: write what is needed here, or offer it as an MCP tool
-    flow.yaml:4:21: `a`: `nothing` is no action and no tool; write `code.execute`, `code.sandbox` or a tool as `server.tool`
+    flow.yaml:2:1: `imports` is not supported; other files are not read: copy the parts you need into this file, or call them as MCP tools
+    flow.yaml:4:21: `a`: `nothing` is neither an action nor a tool; write `code.execute`, `code.sandbox` or a tool as `server.tool`
     flow.yaml:5:5: two nodes are called `a`; rename one of them
-    flow.yaml:6:5: a node without `name`; name it
+    flow.yaml:6:5: a node has no `name`; add one
     flow.yaml:7:15: `b`: `rum` is not supported in a node; did you mean `run`?
-    flow.yaml:8:5: `c`: no type of node is called `while_lop`; types are while_loop and dynamic_parallel
-    flow.yaml:9:29: `d`: `bb` is no node; did you mean `b`?
+    flow.yaml:8:5: `c`: unknown node type `while_lop`; types are while_loop and dynamic_parallel
+    flow.yaml:9:29: `d`: `bb` is not a node; did you mean `b`?
     flow.yaml:10:5: `e`: a while_loop needs `condition` and `body`; write both, and `max_iterations`
-    flow.yaml:11:49: `f`: `subgraph` is not supported; other files are not followed: write `steps`
+    flow.yaml:11:49: `f`: `subgraph` is not supported; other files are not read: write `steps`
     flow.yaml:12:5: `g`: dynamic_parallel needs `items`; write `items: "{{ state.list }}"`
-    flow.yaml:15:17: `h`: `secrets` is not supported: a workflow holds no secrets; give them to the MCP server that needs them, in the host's configuration
-    flow.yaml:16:5: no node can be called `__end__`; choose another name
-    flow.yaml:18:19: `a`: `dd` is no node; did you mean `d`?
+    flow.yaml:15:17: `h`: `secrets` is not supported: a workflow holds no secrets; configure them for the MCP server that needs them
+    flow.yaml:16:5: `__end__` is a reserved name; choose another name
+    flow.yaml:18:19: `a`: `dd` is not a node; did you mean `d`?
     flow.yaml:19:20: `b`: parallel edges with conditions are not supported; put the condition on the node that the edge leads to, as `when`
-    flow.yaml:21:22: `bb` is no node; did you mean `b`?
+    flow.yaml:21:22: `bb` is not a node; did you mean `b`?
     "#);
 }
 
 #[test]
 fn what_is_no_workflow() {
     insta::assert_snapshot!(faults(""), @"flow.yaml:1:1: the file is empty; write `nodes:` or `tasks:`");
-    insta::assert_snapshot!(faults("hello"), @"flow.yaml:1:1: not a workflow: there is neither `nodes` nor `tasks`; write `nodes:` for an agent or `tasks:` for a DAG");
-    insta::assert_snapshot!(faults("a: [1"), @"flow.yaml:2:1: neither YAML nor JSON: while parsing a flow sequence, expected ',' or ']'");
-    insta::assert_snapshot!(faults("a: 1\na: 2"), @"flow.yaml:2:1: `a` is written twice; keep one");
-    insta::assert_snapshot!(faults("a: 1\n---\nb: 2"), @"flow.yaml:3:1: a second document in one file; put each workflow in its own file");
+    insta::assert_snapshot!(faults("hello"), @"flow.yaml:1:1: not a workflow: the file has neither `nodes` nor `tasks`; write `nodes:` for an agent or `tasks:` for a DAG");
+    insta::assert_snapshot!(faults("a: [1"), @"flow.yaml:2:1: not valid YAML or JSON: while parsing a flow sequence, expected ',' or ']'");
+    insta::assert_snapshot!(faults("a: 1\na: 2"), @"flow.yaml:2:1: the key `a` is written twice; keep one of them");
+    insta::assert_snapshot!(faults("a: 1\n---\nb: 2"), @"flow.yaml:3:1: the file holds a second document; put each workflow in its own file");
     insta::assert_snapshot!(faults("a: !ruby/object x"), @"flow.yaml:1:4: the tag `!ruby/object` is not supported; remove it");
-    insta::assert_snapshot!(faults("? [a]\n: b"), @"flow.yaml:1:5: a key that is itself a list or mapping; use a word as key");
-    insta::assert_snapshot!(faults("nodes: []"), @"flow.yaml:1:1: an agent without nodes; write at least one under `nodes:`");
-    insta::assert_snapshot!(faults("tasks: 3"), @"flow.yaml:1:8: expected a list, this is 3");
+    insta::assert_snapshot!(faults("? [a]\n: b"), @"flow.yaml:1:5: a key is a list or mapping; use text as the key");
+    insta::assert_snapshot!(faults("nodes: []"), @"flow.yaml:1:1: the agent has no nodes; write at least one under `nodes:`");
+    insta::assert_snapshot!(faults("tasks: 3"), @"flow.yaml:1:8: expected a list, found 3");
 }
 
 #[test]
@@ -165,16 +165,16 @@ tasks:
     flow.yaml:3:5: `a`: `message` is missing
     flow.yaml:4:5: `b`: a foreach needs `items` and `do`
     flow.yaml:5:5: `c`: a loop needs a `body` with tasks
-    flow.yaml:6:39: `d`: a workflow is named, not given; write the workflow here; other files are not followed
-    flow.yaml:7:5: `e`: a wait needs one time; write `wait: 30s`, `wait_ms` or `until_ms`
-    flow.yaml:8:5: `f`: the capability `c-9` is stored elsewhere and cannot be run; write its code as `code`, or call a tool with `type: mcp_tool`
-    flow.yaml:9:5: `g`: a sandbox task that does not say what to do; `create`, `list`, `execute` with `sandbox_id` and `code`, or `destroy` with `sandbox_id`
-    flow.yaml:10:5: `h`: nothing says what the task does; give it `tool`, `code`, `message`, `items`, `body` or a `type`
-    flow.yaml:11:5: `i/j` is no id: it has one of / [ ] # ~ { } " ' \ or space around it
-    flow.yaml:12:35: `k`: expected a time such as `500ms`, `30s`, `5m`, this is `long`
-    flow.yaml:12:48: `k`: expected a whole number from 1 to 100, this is 0
-    flow.yaml:12:61: `k`: expected `fail`, `continue` or `fallback: {task}`, this is `maybe`
-    flow.yaml:13:80: `l`: `allow_network` is not supported: code has no network; call a tool for what the code would fetch, and remove this
+    flow.yaml:6:39: `d`: a nested workflow must be written out, not named; write its tasks here; other files are not read
+    flow.yaml:7:5: `e`: a wait needs exactly one time; write `wait: 30s`, `wait_ms` or `until_ms`
+    flow.yaml:8:5: `f`: the capability `c-9` is stored in another tool and cannot run here; write its code as `code`, or call a tool with `type: mcp_tool`
+    flow.yaml:9:5: `g`: the sandbox task does not say what to do; write `do: create`, `do: list`, `do: execute` with `sandbox_id` and `code`, or `do: destroy` with `sandbox_id`
+    flow.yaml:10:5: `h`: the task does not say what to do; add `tool`, `code`, `message`, `items`, `body` or a `type`
+    flow.yaml:11:5: `i/j` is not a valid id: it contains one of / [ ] # ~ { } " ' \ or begins or ends with a space
+    flow.yaml:12:35: `k`: expected a time such as `500ms`, `30s`, `5m`, found `long`
+    flow.yaml:12:48: `k`: expected a whole number from 1 to 100, found 0
+    flow.yaml:12:61: `k`: expected `fail`, `continue` or `fallback: {task}`, found `maybe`
+    flow.yaml:13:80: `l`: `allow_network` is not supported: code has no network; remove it, and fetch through an MCP tool
     "#);
 }
 
@@ -185,7 +185,7 @@ tasks:
   - {id: a, value: 1}
   - {id: b, value: 1, deps: [a]}
   - {id: b, value: 1, deps: [a]}
-"), @"flow.yaml:5:10: two tasks are called `b`; the other is in line 4");
+"), @"flow.yaml:5:10: two tasks are called `b`; the other is on line 4");
 }
 
 #[test]
@@ -197,14 +197,14 @@ tasks:
   - {taskReferenceName: c, type: HTTP}
   - {id: d, value: 1, when: 'state.x =='}
 "), @r"
-    flow.yaml:3:5: `a`: tasks of type `bash` are not supported; write `type: code_execution` and `language: bash`
+    flow.yaml:3:5: `a`: unknown task type `bash`; write `type: code_execution` and `language: bash`
     flow.yaml:3:25: `a`: `retries` is not supported in a task; write `retry: {attempts: 3}`
     flow.yaml:3:37: `a`: `needs` is not supported in a task; write `depends_on`
     flow.yaml:4:26: `b`: `task` is not supported in a task
     flow.yaml:4:37: `b`: `content` is not supported in a task
     flow.yaml:4:51: `b`: `owner` is not supported in a task
-    flow.yaml:5:5: a task without `id`; name it
-    flow.yaml:5:5: tasks of type `HTTP` are not supported; types are mcp_tool, code_execution, sandbox, approval, foreach, loop, workflow, wait, pass, capability
+    flow.yaml:5:5: a task has no `id`; add one
+    flow.yaml:5:5: unknown task type `HTTP`; types are mcp_tool, code_execution, sandbox, approval, foreach, loop, workflow, wait, pass, capability
     flow.yaml:5:6: `taskReferenceName` is not supported in a task
     flow.yaml:6:29: `d`: not an expression: syntax error: unexpected end of input, expected expression in `state.x ==`
     ");
@@ -262,9 +262,9 @@ edges:
   - {from: b, to: c}
   - {from: c, to: d}
 ")), @r"
-    flow.yaml:3:20: `a`: `{{ }}` in the code of a node is left as it is; read `state` in the code: a value written into code would be code
-    flow.yaml:4:20: `b`: names that code sets do not go into the state; `return` them in a mapping, or set `state[…]`
-    flow.yaml:5:20: `c`: names that code sets do not go into the state; `return` them in a mapping, or set `state[…]`
-    flow.yaml:8:19: no edge comes from `__start__`: it begins with `a`; write an edge from there
+    flow.yaml:3:20: `a`: `{{ }}` in the code of a node is not rendered; read the value from `state` in the code: a rendered value could be run as code
+    flow.yaml:4:20: `b`: variables that the code sets do not go into the state; `return` them in a mapping, or set `state[…]`
+    flow.yaml:5:20: `c`: variables that the code sets do not go into the state; `return` them in a mapping, or set `state[…]`
+    flow.yaml:8:19: no edge starts at `__start__`: the agent begins with `a`; add an edge from `__start__`
     ");
 }

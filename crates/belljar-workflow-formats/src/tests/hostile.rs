@@ -24,14 +24,14 @@ fn aliases_of_aliases_are_refused() {
     insta::assert_snapshot!(faults(&bomb), @"flow.yaml:5:40: aliases make the file too large; use fewer of them");
     let long = format!("a: &a {}\nb: [{}]", "x".repeat(100_000), vec!["*a"; 1000].join(", "));
     insta::assert_snapshot!(faults(&long), @"flow.yaml:2:161: aliases make the file too large; use fewer of them");
-    insta::assert_snapshot!(faults("a: &a [*a]"), @"flow.yaml:1:8: an alias inside of what it stands for; write it out");
+    insta::assert_snapshot!(faults("a: &a [*a]"), @"flow.yaml:1:8: the alias refers to itself; write the value out");
 }
 
 #[test]
 fn depth_and_length_are_bounded() {
-    insta::assert_snapshot!(faults(&"[".repeat(100_000)), @"flow.yaml:1:256: neither YAML nor JSON: recursion limit exceeded");
-    insta::assert_snapshot!(faults(&"- ".repeat(100)), @"flow.yaml:1:129: nested more than 64 deep; flatten it");
-    insta::assert_snapshot!(faults(&format!("a: {}", "x".repeat(1 << 20))), @"flow.yaml:1:1: the file has 1048579 bytes, more than 1048576; split it, or keep data out of it");
+    insta::assert_snapshot!(faults(&"[".repeat(100_000)), @"flow.yaml:1:256: not valid YAML or JSON: recursion limit exceeded");
+    insta::assert_snapshot!(faults(&"- ".repeat(100)), @"flow.yaml:1:129: nested more than 64 levels deep; flatten it");
+    insta::assert_snapshot!(faults(&format!("a: {}", "x".repeat(1 << 20))), @"flow.yaml:1:1: the file has 1048579 bytes, at most 1048576 are allowed; split it, or move data out of it");
     let many = format!("tasks: [{}]", "{id: a},".repeat(10_001));
     insta::assert_snapshot!(faults(&many), @"flow.yaml:1:9: more than 10000 tasks; use `foreach`");
 }
@@ -64,11 +64,11 @@ fn what_would_multiply_is_bounded() {
     let node = |n: usize, more: &str| format!("- {{name: n{n}, run: x{more}}}\n");
     let all = |count: usize, more: &str| (0..count).map(|n| node(n, more)).collect::<String>();
     let ring = format!("nodes:\n{}- {{name: z, run: x, goto: n0}}", all(9_000, ""));
-    insta::assert_snapshot!(faults(&ring), @"flow.yaml:2:3: `n0`: more than 500 ways lead here or back to here; split the agent");
+    insta::assert_snapshot!(faults(&ring), @"flow.yaml:2:3: `n0`: more than 500 routes lead to this node or around its loop; split the agent");
     let star = format!("nodes:\n{}- {{name: z, run: x}}", all(600, ", goto: [{if: a, to: z}]"));
-    insta::assert_snapshot!(faults(&star), @"flow.yaml:602:3: `z`: more than 500 ways lead here or back to here; split the agent");
+    insta::assert_snapshot!(faults(&star), @"flow.yaml:602:3: `z`: more than 500 routes lead to this node or around its loop; split the agent");
     let ways = "{if: a, to: b},".repeat(501);
-    insta::assert_snapshot!(faults(&format!("nodes: [{{name: a, run: x, goto: [{ways}]}}, {{name: b, run: x}}]")), @"flow.yaml:1:9: `a`: more than 500 ways lead from here; put nodes between");
+    insta::assert_snapshot!(faults(&format!("nodes: [{{name: a, run: x, goto: [{ways}]}}, {{name: b, run: x}}]")), @"flow.yaml:1:9: `a`: more than 500 routes lead from this node; add nodes in between");
     let modules = "m,".repeat(300);
     insta::assert_snapshot!(faults(&format!("settings: {{code: {{allowed_modules: [{modules}]}}}}\nnodes: [{{name: a, run: x}}]")), @"flow.yaml:1:18: more than 256 modules; name fewer, or none");
     let reducers: String = (0..300).map(|n| format!("k{n}: {{reducer: append}},")).collect();

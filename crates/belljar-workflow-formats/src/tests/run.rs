@@ -21,7 +21,7 @@ use belljar_workflow::{
 const MOST: usize = 20_000;
 
 /// What came of a run.
-struct Ran {
+struct TestRun {
     /// What was performed, in order, by the ids of the tasks.
     order: Vec<String>,
     /// The decisions that were asked for, by task.
@@ -32,7 +32,7 @@ struct Ran {
     failure: Option<TaskFailure>,
 }
 
-impl Ran {
+impl TestRun {
     fn order(&self) -> String {
         self.order.join(" ")
     }
@@ -59,11 +59,11 @@ impl Ran {
 }
 
 /// Reads an agent and runs it: `table` gives what a task answers to what it is given.
-fn run(text: &str, inputs: Value, table: impl FnMut(&str, &Value) -> Value) -> Ran {
+fn run(text: &str, inputs: Value, table: impl FnMut(&str, &Value) -> Value) -> TestRun {
     run_dag(good(text).dag, inputs, table)
 }
 
-fn run_dag(dag: Dag, inputs: Value, mut table: impl FnMut(&str, &Value) -> Value) -> Ran {
+fn run_dag(dag: Dag, inputs: Value, mut table: impl FnMut(&str, &Value) -> Value) -> TestRun {
     perform(dag, inputs, |id, given| Ok(table(id, given)))
 }
 
@@ -71,7 +71,7 @@ fn perform(
     dag: Dag,
     inputs: Value,
     table: impl FnMut(&str, &Value) -> Result<Value, TaskFailure>,
-) -> Ran {
+) -> TestRun {
     answered(dag, inputs, None, table)
 }
 
@@ -81,7 +81,7 @@ fn answered(
     inputs: Value,
     value: Option<Value>,
     mut table: impl FnMut(&str, &Value) -> Result<Value, TaskFailure>,
-) -> Ran {
+) -> TestRun {
     let Value::Object(inputs) = inputs else { panic!("inputs are an object") };
     let mut machine = Machine::begin("w", dag, inputs).unwrap_or_else(|faults| panic!("{faults}"));
     let mut started: VecDeque<TaskStart> = VecDeque::new();
@@ -129,7 +129,7 @@ fn answered(
             })
         };
     }
-    Ran {
+    TestRun {
         order,
         asked,
         status: machine.status(),

@@ -1,7 +1,8 @@
-//! Inputs that are given to a workflow that does not have them: most likely misspelled.
+//! Refuses inputs that a workflow does not have; most likely they are misspelled.
 //!
-//! A workflow that declares no inputs takes any: an agent's are its first state. One that declares some
-//! also has those that its tasks read by name, which are the ones without a default.
+//! A workflow that declares no inputs takes any: for an agent they are the initial state. A
+//! workflow that declares some also has the inputs that its tasks read by name, which have no
+//! default.
 
 use serde_json::{Map, Value};
 
@@ -9,7 +10,7 @@ use super::{DagFault, DagFaults};
 use crate::dag::Dag;
 use crate::template::near;
 
-/// How a template or code gets at one input, as it is written in JSON.
+/// How a template or code reads one input, as written in JSON.
 const READS: [&str; 6] = [".", "?.", "['", "[\\\"", ".get('", ".get(\\\""];
 
 /// Refuses inputs that a workflow neither declares nor reads.

@@ -1,4 +1,4 @@
-//! Which names the templates of a place may use, as far as that can be known.
+//! The names that the templates of a task may use, as far as they are known before it runs.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -12,11 +12,11 @@ use crate::template::{
     is_function, is_template_method, names_in_expression, names_in_template, near,
 };
 
-/// What is known of a workflow's state.
+/// The parts of a workflow's state that something sets.
 #[derive(Default)]
 pub(super) struct StateNames {
     state: BTreeSet<String>,
-    /// A result is put into the state as it is: it may set anything.
+    /// Some result is put into the state as it is: it may set any part.
     open: bool,
 }
 
@@ -55,16 +55,16 @@ impl StateNames {
     }
 }
 
-/// What can be seen from one place.
+/// The names that are visible to the templates of one task.
 #[derive(Clone)]
 pub(super) struct VisibleNames<'a> {
     pub(super) known: &'a StateNames,
     pub(super) path: &'a str,
-    /// Tasks that have ended by then, whatever comes before this one in its list.
+    /// Tasks that have ended by then, apart from those before this one in its own list.
     pub(super) results: Rc<BTreeSet<&'a str>>,
-    /// The list it is in, and its id.
+    /// The list that the task is in, and its id.
     pub(super) order: Option<(&'a DependencyOrder<'a>, &'a str)>,
-    /// Tasks there are.
+    /// The ids of all tasks in the list and around it.
     pub(super) siblings: Rc<BTreeSet<&'a str>>,
     /// Further names: `item`, `index`, `loop`, `error`, `result`, `args`.
     pub(super) more: &'a [&'a str],
@@ -97,7 +97,7 @@ impl<'a> VisibleNames<'a> {
         before || self.results.contains(id)
     }
 
-    /// All that have, for what is inside.
+    /// All tasks that have ended by then, for the tasks inside this one.
     pub(super) fn all(&self) -> Rc<BTreeSet<&'a str>> {
         let Some((order, own)) = self.order else { return Rc::clone(&self.results) };
         Rc::new(self.results.iter().copied().chain(order.before(own)).collect())
@@ -118,7 +118,7 @@ impl<'a> VisibleNames<'a> {
 }
 
 impl Checker<'_> {
-    /// Every template in a value.
+    /// Checks every template in a value.
     pub(super) fn templates(&mut self, value: &Value, sight: &VisibleNames<'_>, part: &str) {
         match value {
             Value::String(text) => self.text(text, sight, part),
@@ -157,7 +157,7 @@ impl Checker<'_> {
         sight: &VisibleNames<'_>,
         part: &str,
     ) {
-        // Who asks whether something is there expects that it may not be.
+        // A template that uses `default` or `defined` expects that a value may be missing.
         let careful = text.contains("default") || text.contains("defined");
         for path in paths {
             let mut steps = path.split('.');
@@ -174,7 +174,7 @@ impl Checker<'_> {
             match root {
                 "results" | "tasks" => self.result(root, key, sight, part),
                 "deps" if !sight.deps().contains(key) && !is_template_method(key) => {
-                    let what = format!("deps.{key}: it does not depend on {key}");
+                    let what = format!("deps.{key}: the task does not depend on {key}");
                     self.fault(sight.path, part, what, nearest("deps", key, &sight.deps()));
                 }
                 "state" if !careful && !sight.known.sets(key) && !is_template_method(key) => {
@@ -193,7 +193,7 @@ impl Checker<'_> {
         }
         if sight.siblings.contains(key) {
             let what =
-                format!("{root}.{key}: add {key} to depends_on, it may not have ended by then");
+                format!("{root}.{key}: add {key} to `depends_on`; it may not have ended by then");
             return self.fault(sight.path, part, what, Vec::new());
         }
         let near = nearest(root, key, &sight.siblings);

@@ -1,4 +1,4 @@
-//! What comes before what among tasks that stand beside each other.
+//! The order that dependencies give to the tasks of one list.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,7 +29,7 @@ impl<'a> DependencyOrder<'a> {
         self.after.keys().map(|id| (*id).to_owned()).collect()
     }
 
-    /// What a task says it depends on.
+    /// The direct dependencies of a task.
     pub(super) fn direct(&self, id: &str) -> BTreeSet<&'a str> {
         self.after.get(id).into_iter().flatten().copied().collect()
     }
@@ -40,7 +40,7 @@ impl<'a> DependencyOrder<'a> {
         direct || (self.has(one) && self.before(other).contains(one))
     }
 
-    /// All that has ended when a task starts.
+    /// All tasks that have ended when a task starts.
     pub(super) fn before(&self, id: &str) -> BTreeSet<&'a str> {
         let mut found = BTreeSet::new();
         let mut next: Vec<&str> = self.after.get(id).cloned().unwrap_or_default();
@@ -52,10 +52,10 @@ impl<'a> DependencyOrder<'a> {
         found
     }
 
-    /// A circle, from a task back to itself, if there is one.
+    /// A cycle, from a task back to itself, if there is one.
     pub(super) fn cycle(&self) -> Option<Vec<&'a str>> {
         let mut left = self.in_circles();
-        // Whatever is left depends on something that is left: following that leads round.
+        // Every task left depends on another one left: following them leads round a cycle.
         let mut walked: Vec<&str> = Vec::new();
         let mut here = left.pop_first()?;
         left.insert(here);
@@ -70,7 +70,7 @@ impl<'a> DependencyOrder<'a> {
         }
     }
 
-    /// What remains when all that can be done in order is taken away.
+    /// The tasks that remain after removing all that can run in some order.
     fn in_circles(&self) -> BTreeSet<&'a str> {
         let mut waits: BTreeMap<&str, usize> = BTreeMap::new();
         let mut wanted_by: BTreeMap<&str, Vec<&str>> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! What is wrong with one task.
+//! Checks of a single task.
 
 use std::rc::Rc;
 
@@ -18,10 +18,10 @@ impl Checker<'_> {
             self.condition(when, sight, "when");
         }
         if task.timeout_ms == Some(0) {
-            self.fault(sight.path, "timeout_ms", "0 leaves no time", Vec::new());
+            self.fault(sight.path, "timeout_ms", "must be greater than 0", Vec::new());
         }
         self.action(task, sight, depth);
-        self.habits(task, sight);
+        self.retry_undo_and_speculation(task, sight);
         let after = VisibleNames { more: &["result"], ..sight.clone() };
         for (part, template) in &task.output {
             self.templates(template, &after, &format!("output.{part}"));
@@ -39,7 +39,12 @@ impl Checker<'_> {
             Action::Approval { message, decide_within_ms, .. } => {
                 self.text(message, sight, "message");
                 if *decide_within_ms == Some(0) {
-                    self.fault(sight.path, "decide_within_ms", "0 leaves no time", Vec::new());
+                    self.fault(
+                        sight.path,
+                        "decide_within_ms",
+                        "must be greater than 0",
+                        Vec::new(),
+                    );
                 }
             }
             Action::Foreach(foreach) => self.foreach(foreach, sight, depth),
@@ -54,7 +59,7 @@ impl Checker<'_> {
             }
             Action::Wait(Wait::For { wait_ms: time } | Wait::Until { until_ms: time }) => {
                 if !time.is_number() && !time.is_string() {
-                    self.fault(sight.path, "wait", "it is no number of milliseconds", Vec::new());
+                    self.fault(sight.path, "wait", "not a number of milliseconds", Vec::new());
                 }
                 self.templates(time, sight, "wait");
             }
@@ -64,7 +69,7 @@ impl Checker<'_> {
 
     fn tool(&mut self, call: &ToolAction, sight: &VisibleNames<'_>, place: &str) {
         if call.tool.trim().is_empty() {
-            self.fault(sight.path, &format!("{place}tool"), "no tool is named", Vec::new());
+            self.fault(sight.path, &format!("{place}tool"), "the tool is missing", Vec::new());
         } else if let Some(Err(near)) = self.tools.map(|known| known(&call.tool)) {
             let what = format!("there is no tool {}", call.tool);
             self.fault(sight.path, &format!("{place}tool"), what, near);
@@ -74,10 +79,15 @@ impl Checker<'_> {
 
     fn code(&mut self, code: &Code, sight: &VisibleNames<'_>, place: &str) {
         if code.language.trim().is_empty() {
-            self.fault(sight.path, &format!("{place}language"), "it has no language", Vec::new());
+            self.fault(
+                sight.path,
+                &format!("{place}language"),
+                "the language is missing",
+                Vec::new(),
+            );
         }
         if code.code.trim().is_empty() {
-            self.fault(sight.path, &format!("{place}code"), "it has no code", Vec::new());
+            self.fault(sight.path, &format!("{place}code"), "the code is missing", Vec::new());
         }
         if code.template {
             self.text(&code.code, sight, &format!("{place}code"));
@@ -94,7 +104,7 @@ impl Checker<'_> {
     fn sandbox(&mut self, action: &SandboxAction, sight: &VisibleNames<'_>) {
         match action {
             SandboxAction::Create { language, .. } if language.trim().is_empty() => {
-                self.fault(sight.path, "language", "it has no language", Vec::new());
+                self.fault(sight.path, "language", "the language is missing", Vec::new());
             }
             SandboxAction::Create { .. } | SandboxAction::List => {}
             SandboxAction::Execute { sandbox_id, code, .. } => {
@@ -109,17 +119,17 @@ impl Checker<'_> {
 
     fn foreach(&mut self, foreach: &Foreach, sight: &VisibleNames<'_>, depth: usize) {
         if !foreach.items.is_string() && !foreach.items.is_array() {
-            self.fault(sight.path, "items", "it is neither a list nor a template", Vec::new());
+            self.fault(sight.path, "items", "neither a list nor a template", Vec::new());
         }
         self.templates(&foreach.items, sight, "items");
         if foreach.at_once.is_some_and(|bound| !(1..=AT_ONCE).contains(&bound)) {
-            let what = format!("it is not between 1 and {AT_ONCE}");
+            let what = format!("must be between 1 and {AT_ONCE}");
             self.fault(sight.path, "at_once", what, Vec::new());
         }
         self.inner(&foreach.each, &VisibleNames { item: true, ..sight.clone() }, "do", depth);
     }
 
-    /// A task inside another, alone.
+    /// Checks a task that is alone inside another.
     fn inner(&mut self, task: &Task, sight: &VisibleNames<'_>, part: &str, depth: usize) {
         self.seen += 1;
         if depth >= super::DEPTH {
@@ -127,7 +137,7 @@ impl Checker<'_> {
             return self.fault(sight.path, part, what, Vec::new());
         }
         if !task.depends_on.is_empty() {
-            let what = "it stands alone and cannot depend on anything";
+            let what = "a task inside another cannot have dependencies";
             self.fault(sight.path, &format!("{part}.depends_on"), what, Vec::new());
         }
         if !task.id.is_empty()
@@ -141,10 +151,10 @@ impl Checker<'_> {
 
     fn rounds(&mut self, rounds: &LoopAction, sight: &VisibleNames<'_>, depth: usize) {
         if rounds.body.is_empty() {
-            self.fault(sight.path, "body", "it has no task", Vec::new());
+            self.fault(sight.path, "body", "the body has no tasks", Vec::new());
         }
         if !(1..=100_000).contains(&rounds.max_rounds) {
-            self.fault(sight.path, "max_rounds", "it is not between 1 and 100000", Vec::new());
+            self.fault(sight.path, "max_rounds", "must be between 1 and 100000", Vec::new());
         }
         let mut inside =
             VisibleNames { round: true, results: sight.all(), order: None, ..sight.clone() };
@@ -166,8 +176,8 @@ impl Checker<'_> {
         }
     }
 
-    /// What a task says about attempts, undoing and running ahead.
-    fn habits(&mut self, task: &Task, sight: &VisibleNames<'_>) {
+    /// Checks `retry`, `compensate` and `speculate`.
+    fn retry_undo_and_speculation(&mut self, task: &Task, sight: &VisibleNames<'_>) {
         let performs = matches!(
             task.action,
             Action::McpTool(_) | Action::CodeExecution(_) | Action::Sandbox(_)
@@ -176,11 +186,16 @@ impl Checker<'_> {
             self.retry(retry, performs, sight);
         }
         if task.speculate && !matches!(task.action, Action::McpTool(_) | Action::CodeExecution(_)) {
-            self.fault(sight.path, "speculate", "only tools and code may run ahead", Vec::new());
+            self.fault(
+                sight.path,
+                "speculate",
+                "only tool and code tasks can run ahead of a decision",
+                Vec::new(),
+            );
         }
         let Some(compensate) = &task.compensate else { return };
         if !performs {
-            let what = "it does nothing itself: put it on the tasks inside";
+            let what = "only tool, code and sandbox tasks can be undone";
             self.fault(sight.path, "compensate", what, Vec::new());
         }
         let after = VisibleNames { more: &["result", "args"], ..sight.clone() };
@@ -192,14 +207,14 @@ impl Checker<'_> {
 
     fn retry(&mut self, retry: &Retry, performs: bool, sight: &VisibleNames<'_>) {
         if !performs {
-            let what = "it does nothing itself: put it on the tasks inside";
+            let what = "only tool, code and sandbox tasks can be retried";
             self.fault(sight.path, "retry", what, Vec::new());
         }
         if !(1..=1000).contains(&retry.attempts) {
-            self.fault(sight.path, "retry.attempts", "it is not between 1 and 1000", Vec::new());
+            self.fault(sight.path, "retry.attempts", "must be between 1 and 1000", Vec::new());
         }
         if !(retry.backoff.factor.is_finite() && retry.backoff.factor >= 1.0) {
-            self.fault(sight.path, "retry.backoff.factor", "it is less than 1", Vec::new());
+            self.fault(sight.path, "retry.backoff.factor", "must be at least 1", Vec::new());
         }
     }
 }

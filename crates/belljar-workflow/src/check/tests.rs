@@ -54,14 +54,14 @@ fn all_faults_are_listed_with_what_is_near() {
         [
             "settings.concurrency: 0 is not between 1 and 10000",
             "settings.decisions.before: there is no task fetsh (did you mean fetch?)",
-            "task fetch, depends_on: it depends on itself",
+            "task fetch, depends_on: the task depends on itself",
             "task fetch, id: another task has this id",
             "task sum, depends_on: there is no task fetcj (did you mean fetch?)",
-            "task a/b, id: an id has none of / [ ] # ~ { } and no space around it",
+            "task a/b, id: the id contains one of / [ ] # ~ { } or begins or ends with a space",
             "task fetch, tool: there is no tool web:got (did you mean web:get?)",
             "task fetch, when: not an expression: syntax error: unexpected end of input, expected expression in `1 +`",
-            "task sum, value: results.fetch: add fetch to depends_on, it may not have ended by then",
-            "task sum, retry: it does nothing itself: put it on the tasks inside",
+            "task sum, value: results.fetch: add fetch to `depends_on`; it may not have ended by then",
+            "task sum, retry: only tool, code and sandbox tasks can be retried",
             "task a/b, value: unknown name itm",
         ]
     );
@@ -75,7 +75,7 @@ fn a_circle_is_named() {
         {"id": "c", "type": "pass", "depends_on": ["b"]},
         {"id": "z", "type": "pass", "depends_on": ["c"]}
     ]}));
-    assert_eq!(found, ["task a, depends_on: tasks wait for each other: a → c → b → a"]);
+    assert_eq!(found, ["task a, depends_on: dependency cycle: a → c → b → a"]);
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn what_is_inside_is_checked_too() {
         found,
         [
             "task w/in, value: unknown name results.outer",
-            "task e, do.depends_on: it stands alone and cannot depend on anything",
+            "task e, do.depends_on: a task inside another cannot have dependencies",
             "task e/do, value: unknown name state.x: nothing sets it",
             "task l, goto.to: there is no task t in the loop (did you mean s?)",
             "task f/fallback, value: unknown name eror (did you mean error?)",
@@ -134,7 +134,7 @@ fn f8_what_is_no_expression_is_told() {
         assert!(all[0].starts_with("task a, when: not an expression: "), "{all:?}");
     }
     let long = found(&"inputs.a or ".repeat(30_000));
-    assert!(long[0].contains("not an expression: an expression of more than"), "{long:?}");
+    assert!(long[0].contains("not an expression: the expression has more than"), "{long:?}");
     assert_eq!(found("len(inputs.get('a', [])) > 0 and inputs.b.lower() == 'x'"), [""; 0]);
 }
 

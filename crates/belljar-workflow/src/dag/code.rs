@@ -1,9 +1,10 @@
-//! Code in a graph: what it is, what it may reach and use up.
+//! Code in a graph: its text, its grants and its limits.
 
+use belljar_contract::LimitsRequest;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// Code and what it may do.
+/// Code and what it may reach and use.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Code {
@@ -11,35 +12,35 @@ pub struct Code {
     pub language: String,
     /// The code; not a template, unless `template` says so.
     pub code: String,
-    /// Whether the code is a template: code that an earlier task wrote.
+    /// Whether the code is a template, for code that an earlier task wrote.
     pub template: bool,
-    /// What its result looks like.
+    /// What the task's result holds.
     pub shape: ResultShape,
-    /// What it is given as `context`, templates; results of dependencies are in `context.deps`.
+    /// The code's `context`, templates; the results of dependencies are in `context.deps`.
     pub context: Map<String, Value>,
-    /// Finds tools for it.
+    /// A description of the code's purpose, by which tools are found for it.
     pub intent: Option<String>,
-    /// What it may reach.
-    pub grants: Grants,
-    /// What it may use up.
-    pub limits: Limits,
-    /// Whether it sees the files of the workflow.
+    /// What the code may reach.
+    pub grants: TaskGrants,
+    /// What the code may use up.
+    pub limits: LimitsRequest,
+    /// Whether the code sees the files of the workflow.
     pub files: bool,
-    /// Whether it has no room for files of its own, and sees none of the workflow.
+    /// Whether the code has no writable files at all, neither its own nor the workflow's.
     pub no_room: bool,
 }
 
-/// What the result of a code task looks like.
+/// What the result of a code task holds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ResultShape {
-    /// The value the code gave; code that fails is a task that fails.
+    /// The value the code returned; when the code fails, the task fails.
     #[default]
     Value,
-    /// `{success, stdout, stderr, return_value, error, execution_time_ms}`; code that fails is a
-    /// task that ended, with `success: false`.
+    /// `{success, stdout, stderr, return_value, error, execution_time_ms}`; when the code fails,
+    /// the task ends with `success: false`.
     Report,
-    /// As `Value`, for the body of a node: the keys of `context` are its global names, and it may
+    /// As `Value`, for the body of a node: the keys of `context` are global names, and the code may
     /// `return` at top level.
     Node,
 }
@@ -47,18 +48,18 @@ pub enum ResultShape {
 /// What a code task may reach.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Grants {
+pub struct TaskGrants {
     /// Tools; unsaid, all that policy allows.
     pub tools: Option<Vec<String>>,
-    /// Paths to read.
+    /// Paths of the host that the code may read.
     pub read: Vec<String>,
     /// Paths of the host to write to.
     pub write: WriteAccess,
-    /// Environment variables.
+    /// Names of environment variables that the code sees.
     pub env: Vec<String>,
     /// Python modules; unsaid, all.
     pub modules: Option<Vec<String>>,
-    /// Commands of bash.
+    /// Programs that bash code may run.
     pub commands: Vec<String>,
     /// Whether Python may import every module: its cell is as closed as any.
     pub permissive: bool,
@@ -78,18 +79,4 @@ impl Default for WriteAccess {
     fn default() -> Self {
         Self::Said(false)
     }
-}
-
-/// What a code task may use up; unsaid, what the host's configuration says.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Limits {
-    /// Time of its code.
-    pub timeout_ms: Option<u64>,
-    /// Memory.
-    pub memory_mb: Option<u64>,
-    /// Output.
-    pub output_bytes: Option<u64>,
-    /// Tool calls.
-    pub tool_calls: Option<u64>,
 }

@@ -1,9 +1,10 @@
-//! The driver's only clock, with two faces: one for what lasts, one for what others read.
+//! The driver's clock. It has two readings: elapsed time for durations, wall time for other
+//! processes.
 //!
-//! Waits, timeouts and deadlines go by time that passes, which nobody can set: a clock that is set back
-//! must not make a wait of seconds one of hours, and one that is set forward must end nothing early.
-//! Claims are read by other processes, so they go by the clock on the wall. After a restart the wall is
-//! all there is to go by, and the passing of time is counted from what it shows then.
+//! Waits, timeouts and deadlines use elapsed time, which cannot be set: setting the clock back must
+//! not turn a wait of seconds into one of hours, and setting it forward must end nothing early.
+//! Other processes read claims, so claims use wall time. After a restart the driver has only wall
+//! time, and counts elapsed time from there.
 
 use std::{
     sync::OnceLock,
@@ -12,30 +13,31 @@ use std::{
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// The longest sleep at once: that the machine was asleep meanwhile is noticed after it.
+/// The longest single sleep: afterwards the driver notices that the machine was suspended
+/// meanwhile.
 const LONGEST_SLEEP: Duration = Duration::from_secs(5);
 
-/// What time it is.
+/// The time, for a driver.
 pub trait DriverClock: Send + Sync {
-    /// Milliseconds since 1970, as the wall showed them when the host began, and all that have passed
-    /// since. It never goes back, and goes on while the machine sleeps.
+    /// Milliseconds since 1970: the wall time when the host began plus the time elapsed since,
+    /// suspended time included. It never goes back.
     fn now_ms(&self) -> i64;
 
-    /// Milliseconds since 1970, as the wall shows them.
+    /// Milliseconds since 1970, by the wall clock.
     fn wall_ms(&self) -> i64;
 
-    /// Waits until [`now_ms`](Self::now_ms) is that, or a little less: who waits looks at the clock
-    /// again.
+    /// Waits until about [`now_ms`](Self::now_ms) `at_ms`. It may return early: the caller checks
+    /// the clock again.
     fn sleep_until(&self, at_ms: i64) -> impl Future<Output = ()> + Send;
 }
 
-/// The clock of the operating system; the same in all of a process.
+/// The clock of the operating system, the same throughout a process.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 
 impl DriverClock for SystemClock {
     fn now_ms(&self) -> i64 {
-        /// What the wall showed at 0 of the clock that counts since boot.
+        /// The wall time at which the machine was started.
         static AT_BOOT: OnceLock<i64> = OnceLock::new();
         let at_boot = AT_BOOT.get_or_init(|| self.wall_ms().saturating_sub(since_boot_ms()));
         at_boot.saturating_add(since_boot_ms())
@@ -52,7 +54,7 @@ impl DriverClock for SystemClock {
     }
 }
 
-/// Milliseconds since the machine was started, those asleep included.
+/// Milliseconds since the machine was started, suspended time included.
 fn since_boot_ms() -> i64 {
     let time = clock_gettime(ClockId::Boottime);
     time.tv_sec.saturating_mul(1_000).saturating_add(time.tv_nsec / 1_000_000)

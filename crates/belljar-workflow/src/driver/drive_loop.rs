@@ -1,6 +1,6 @@
-//! One driver with one workflow, from the claim until it leaves.
+//! The loop of one driver with one workflow, from the claim until it leaves.
 //!
-//! Here is when it does something; what it does then is in `step.rs`.
+//! This file decides when the driver acts; `step.rs` holds what it does then.
 
 mod step;
 
@@ -19,46 +19,47 @@ use crate::{
     effect::{InputKind, OpenIntent, Repeatability, TaskStart, TaskWork, WorkflowStatus},
     machine::{InputRefusal, Machine},
     workflow_store::{
-        GiveBack, IntentRow, Lease, LoadedWorkflow, QueuedCommand, WorkflowStore,
+        GiveBack, IntentRow, LoadedWorkflow, QueuedCommand, WorkflowLease, WorkflowStore,
         WorkflowStoreError,
     },
 };
 
-/// Inputs after which there is a snapshot, whatever their size; a large state waits for more.
+/// A snapshot is due after this many inputs; for a large state, after more.
 const SNAPSHOT_INPUTS: u64 = 64;
-/// For each so many bytes of the last snapshot, one input more.
+/// For every so many bytes of the last snapshot, one input more.
 const SNAPSHOT_BYTES_PER_INPUT: u64 = 1024;
-/// Inputs of fewer bytes than this are no reason for one.
+/// Inputs with fewer bytes than this do not make a snapshot due.
 const SNAPSHOT_MIN_BYTES: u64 = 16 * 1024;
-/// Inputs in one batch.
+/// The most inputs in one batch.
 const ROUND_INPUTS: usize = 512;
 
 pub(super) struct DriveLoop<'d, S, P, C> {
     driver: &'d Driver<S, P, C>,
     flow: String,
-    lease: Lease,
-    /// When the claim lapses, by the driver's own time.
+    lease: WorkflowLease,
+    /// When the claim lapses, by [`DriverClock::now_ms`].
     lease_until_ms: i64,
     machine: Machine,
     tasks: RunningTasks,
-    /// Timers by id: when they go off.
+    /// When each timer goes off, by its id.
     timers: BTreeMap<u64, i64>,
     inbox: Inbox,
     since: SinceSnapshot,
     is_stopping: bool,
-    /// What the machine says is not done yet: it will say all of it again.
-    is_taking_up: bool,
-    /// What it wanted begun meanwhile.
+    /// While the driver resumes a workflow, its effects are dropped: the machine repeats them all
+    /// at the end.
+    is_resuming: bool,
+    /// Tasks the machine wanted to start meanwhile.
     wanted: Vec<TaskStart>,
     commits: u64,
 }
 
-/// What a snapshot would save the next driver from replaying.
+/// How much the next driver would have to replay.
 #[derive(Debug, Clone, Copy, Default)]
 struct SinceSnapshot {
     inputs: u64,
     bytes: u64,
-    /// The size of the last one.
+    /// Bytes of the last snapshot.
     size: u64,
 }
 
@@ -69,17 +70,17 @@ impl SinceSnapshot {
     }
 }
 
-/// Something that is ready.
+/// An input that is ready.
 enum Arrival {
     Ended(FinishedTask),
     Fired(u64),
     Command(QueuedCommand),
 }
 
-/// Why a session woke up.
+/// Why the loop woke up.
 enum Wake {
     Arrivals(Vec<Arrival>),
-    /// A claim has to be renewed, or a task that was cancelled is late.
+    /// The claim has to be renewed, or a cancelled task is late.
     Time,
     Stop,
 }
@@ -92,12 +93,12 @@ where
 {
     pub(super) fn new(
         driver: &'d Driver<S, P, C>,
-        lease: Lease,
+        lease: WorkflowLease,
         lease_until_ms: i64,
         machine: Machine,
         loaded: &LoadedWorkflow,
     ) -> Self {
-        let flow = lease.flow_id.clone();
+        let flow = lease.workflow_id.clone();
         let last_command = loaded.commands.last().map_or(0, |command| command.seq);
         let bytes = loaded.inputs.iter().map(|row| row.body.len() as u64).sum();
         let (inputs, size) = (loaded.inputs.len() as u64, loaded.snapshot.1.len() as u64);
@@ -112,7 +113,7 @@ where
             flow,
             since: SinceSnapshot { inputs, bytes, size },
             is_stopping: false,
-            is_taking_up: false,
+            is_resuming: false,
             wanted: Vec::new(),
             commits: 0,
         }
@@ -125,12 +126,12 @@ where
         stop: &CancellationToken,
     ) -> Result<LeaveReason, DriveError> {
         self.is_stopping = stop.is_cancelled();
-        self.pick_up(loaded).await?;
+        self.resume(loaded).await?;
         loop {
             let arrivals = match self.wake(stop).await? {
                 Wake::Arrivals(arrivals) => arrivals,
                 Wake::Time => {
-                    self.keep().await?;
+                    self.renew_if_due().await?;
                     continue;
                 }
                 Wake::Stop => return self.stop().await,
@@ -141,11 +142,11 @@ where
                 }
                 continue;
             }
-            self.take(arrivals).await?;
+            self.apply_arrivals(arrivals).await?;
         }
     }
 
-    /// Ends what is under way and gives the workflow back.
+    /// Cancels running tasks and gives the workflow back.
     pub(super) async fn leave(
         mut self,
         outcome: Result<LeaveReason, DriveError>,
@@ -158,7 +159,7 @@ where
                     LeaveReason::Idle | LeaveReason::Ended | LeaveReason::Stopped => GiveBack::Free,
                 };
                 match self.driver.store.release(&self.lease, how).await {
-                    // All of it is committed: who has it now goes on from there.
+                    // Everything is committed: the new owner continues from there.
                     Ok(()) | Err(WorkflowStoreError::Superseded { .. }) => {}
                     Err(error) => return Err(error.into()),
                 }
@@ -186,30 +187,30 @@ where
         }
     }
 
-    /// The first step: the workflow begins if it is new, the commands that waited are taken, and then
-    /// what is under way is looked at. So whatever they stop is not started.
-    async fn pick_up(&mut self, loaded: LoadedWorkflow) -> Result<(), DriveError> {
+    /// The first step. A new workflow begins; then waiting commands are applied; then the tasks
+    /// under way are resumed. So a task that a command stops is not started.
+    async fn resume(&mut self, loaded: LoadedWorkflow) -> Result<(), DriveError> {
         let mut round = self.round();
         let LoadedWorkflow { commands, open, .. } = loaded;
         let is_new = self.machine.status() == WorkflowStatus::New;
-        // All that is to be done is said by the machine once more when it is resumed. What begins and
-        // was sent nothing need not be.
-        self.is_taking_up = !is_new || !commands.is_empty();
+        // A resumed machine repeats all its effects. A new workflow without commands need not be
+        // resumed.
+        self.is_resuming = !is_new || !commands.is_empty();
         if is_new {
             self.apply(&mut round, InputKind::Begin).map_err(|source| self.refused(source))?;
         }
-        self.is_taking_up &= !self.machine.status().is_over();
+        self.is_resuming &= !self.machine.status().is_over();
         for command in commands {
-            round = self.obey(round, command).await?;
+            round = self.apply_command(round, command).await?;
         }
-        if !std::mem::take(&mut self.is_taking_up) {
+        if !std::mem::take(&mut self.is_resuming) {
             return self.commit(round, step::Snapshot::IfDue).await;
         }
         if !self.machine.status().is_over() {
             let what = InputKind::Resumed { open: self.under_way(&open)? };
             self.apply(&mut round, what).map_err(|source| self.refused(source))?;
         }
-        // What was under way is under way no more: the machine starts again what it wants.
+        // Close the old intents: the machine has started again the tasks it wants.
         let at = self.machine.taken();
         let opened = std::mem::take(&mut round.batch.intents);
         open.into_iter().for_each(|row| round.close(row.key, at));
@@ -221,29 +222,32 @@ where
         DriveError::Refused { flow: self.flow.clone(), source }
     }
 
-    /// What had been started, and whether it may be started again. What has no intent was not begun:
-    /// a fork finds the tasks of the other so.
+    /// Tasks that had been started, and whether each may be started again. A task without an intent
+    /// was not begun: that is how a fork finds the tasks of its parent.
     fn under_way(&self, open: &[IntentRow]) -> Result<Vec<OpenIntent>, DriveError> {
         let open = open.iter().map(|row| read_open(&self.flow, &row.body));
         let mut open: Vec<OpenIntent> = open.collect::<Result<_, _>>()?;
         for (instance, attempt) in self.machine.running() {
             if !open.iter().any(|open| open.instance == instance && open.attempt == attempt) {
                 let is_it = |s: &&TaskStart| s.instance == instance && s.attempt == attempt;
-                let again =
-                    self.wanted.iter().rfind(is_it).map_or(Repeatability::NotBegun, known_before);
+                let again = self
+                    .wanted
+                    .iter()
+                    .rfind(is_it)
+                    .map_or(Repeatability::NotBegun, repeatability_of);
                 open.push(OpenIntent { instance, attempt, again });
             }
         }
         Ok(open)
     }
 
-    /// Waits until something is ready, and takes all that is.
+    /// Waits for the next input, and takes all that are ready.
     async fn wake(&mut self, stop: &CancellationToken) -> Result<Wake, DriveError> {
         let mut arrivals = self.ready()?;
         if stop.is_cancelled() {
-            // What has ended already is not lost by stopping, and nothing starts any more.
+            // Outcomes that have arrived are not lost by stopping, and nothing starts any more.
             self.is_stopping = true;
-            self.take(arrivals).await?;
+            self.apply_arrivals(arrivals).await?;
             return Ok(Wake::Stop);
         }
         if !arrivals.is_empty() || self.reason_to_leave().is_some() {
@@ -254,19 +258,19 @@ where
             Some(ended) = self.tasks.next() => Arrival::Ended(ended),
             command = self.inbox.next() => match command {
                 Some(command) => Arrival::Command(command?),
-                None => return Err(gone(&self.flow)),
+                None => return Err(inbox_closed(&self.flow)),
             },
             () = self.driver.clock.sleep_until(wake_ms) => return Ok(Wake::Time),
             () = stop.cancelled() => return Ok(Wake::Stop),
         };
-        // Others that are about to end share the commit.
+        // Tasks that are about to end share the commit.
         tokio::task::yield_now().await;
         arrivals.push(first);
         arrivals.extend(self.ready()?);
         Ok(Wake::Arrivals(arrivals))
     }
 
-    /// All that is ready now, without waiting.
+    /// All inputs that are ready now, without waiting.
     fn ready(&mut self) -> Result<Vec<Arrival>, DriveError> {
         let mut arrivals = Vec::new();
         while arrivals.len() < ROUND_INPUTS
@@ -294,36 +298,36 @@ where
         Ok(arrivals)
     }
 
-    /// Gives the machine what has arrived, commits, performs.
-    async fn take(&mut self, arrivals: Vec<Arrival>) -> Result<(), DriveError> {
+    /// Applies inputs to the machine, commits, and performs the effects.
+    async fn apply_arrivals(&mut self, arrivals: Vec<Arrival>) -> Result<(), DriveError> {
         let mut round = self.round();
         for arrival in arrivals {
             match arrival {
                 Arrival::Ended(FinishedTask { instance, attempt, key, outcome }) => {
                     let next = self.machine.taken() + 1;
-                    // A machine that waits for it no more has nothing to say to it.
+                    // The machine refuses an outcome that it no longer waits for.
                     let _ = self.apply(&mut round, InputKind::Ended { instance, attempt, outcome });
                     round.close(key, next);
                 }
                 Arrival::Fired(timer) => {
                     let _ = self.apply(&mut round, InputKind::Fired { timer });
                 }
-                Arrival::Command(queued) => round = self.obey(round, queued).await?,
+                Arrival::Command(queued) => round = self.apply_command(round, queued).await?,
             }
         }
         self.commit(round, step::Snapshot::IfDue).await
     }
 
-    /// Stops in good order: tasks get a little time to end, and what would start now is noted as
-    /// not begun.
+    /// Stops in an orderly way: running tasks get some time to end, and tasks that would start now
+    /// are recorded as not begun.
     async fn stop(&mut self) -> Result<LeaveReason, DriveError> {
         self.is_stopping = true;
         let late = self.now().saturating_add(self.driver.grace_ms());
         while !self.tasks.is_empty() && self.now() < late {
             let wake_ms = late.min(self.next_wake());
             tokio::select! {
-                Some(ended) = self.tasks.next() => self.take(vec![Arrival::Ended(ended)]).await?,
-                () = self.driver.clock.sleep_until(wake_ms) => self.keep().await?,
+                Some(ended) = self.tasks.next() => self.apply_arrivals(vec![Arrival::Ended(ended)]).await?,
+                () = self.driver.clock.sleep_until(wake_ms) => self.renew_if_due().await?,
             }
         }
         self.tasks.cancel_all();
@@ -331,7 +335,7 @@ where
         Ok(LeaveReason::Stopped)
     }
 
-    /// Why there is nothing more to do here.
+    /// The reason to leave the workflow, if there is one.
     fn reason_to_leave(&self) -> Option<LeaveReason> {
         if !self.tasks.is_empty() {
             return None;
@@ -351,7 +355,7 @@ where
         leaves.then_some(LeaveReason::Idle)
     }
 
-    /// When time alone is a reason to wake up: a timer, a renewal, a task that is late.
+    /// When the loop has to wake up without an input: for a timer, a renewal or a late task.
     fn next_wake(&self) -> i64 {
         let renewal = self.lease_until_ms.saturating_sub(self.driver.lease_ms() / 3 * 2);
         let timer = self.timers.values().copied().min();
@@ -367,15 +371,15 @@ where
     }
 }
 
-/// What is known of something that is wanted: a host before this one may have begun it, and then it
-/// does no harm to begin it again.
-fn known_before(start: &TaskStart) -> Repeatability {
+/// Whether a task that is about to start may have been begun by an earlier host; if so, repeating
+/// it does no harm.
+fn repeatability_of(start: &TaskStart) -> Repeatability {
     let is_code = matches!(start.work, TaskWork::CodeExecution(_));
     let is_harmless = start.idempotent != Some(false) || is_code;
     if start.again && is_harmless { Repeatability::Harmless } else { Repeatability::NotBegun }
 }
 
-fn gone(flow: &str) -> DriveError {
-    let reason = format!("nobody fetches the commands of {flow}");
+fn inbox_closed(flow: &str) -> DriveError {
+    let reason = format!("fetching the commands of {flow} has stopped");
     DriveError::Store(WorkflowStoreError::Failed(reason.into()))
 }

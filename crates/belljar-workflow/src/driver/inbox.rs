@@ -8,10 +8,10 @@ use crate::workflow_store::{QueuedCommand, WorkflowStore, WorkflowStoreError};
 
 /// How long one request for commands waits; the next follows at once.
 const POLL_TIMEOUT: Duration = Duration::from_secs(30);
-/// Commands that are fetched at once.
+/// Commands fetched with one request.
 const PAGE: u32 = 64;
 
-/// Fetches commands while it lives.
+/// Fetches commands in the background until it is dropped.
 #[derive(Debug)]
 pub(super) struct Inbox {
     received: mpsc::Receiver<Result<QueuedCommand, WorkflowStoreError>>,
@@ -19,7 +19,7 @@ pub(super) struct Inbox {
 }
 
 impl Inbox {
-    /// Fetches those after a number which nobody took.
+    /// Fetches commands after a number that were not taken yet.
     pub(super) fn open<S: WorkflowStore + 'static>(
         store: Arc<S>,
         flow: String,
@@ -30,12 +30,12 @@ impl Inbox {
         Self { received, fetching }
     }
 
-    /// The next one. `None`: there will be none.
+    /// Waits for the next command. `None`: fetching has ended.
     pub(super) async fn next(&mut self) -> Option<Result<QueuedCommand, WorkflowStoreError>> {
         self.received.recv().await
     }
 
-    /// One that is there already.
+    /// A command that is here already.
     pub(super) fn try_next(&mut self) -> Option<Result<QueuedCommand, WorkflowStoreError>> {
         self.received.try_recv().ok()
     }
@@ -64,7 +64,7 @@ async fn fetch(
                 }
             }
             Err(error) => {
-                // The driver ends with it, or has ended.
+                // The driver ends with this error, or has ended already.
                 let _ = sender.send(Err(error)).await;
                 return;
             }

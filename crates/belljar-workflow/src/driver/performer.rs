@@ -1,4 +1,4 @@
-//! The port to the world: who calls tools and runs code for a workflow.
+//! The port through which a workflow acts: calls of tools, runs of code, sessions.
 
 use std::time::Duration;
 
@@ -9,50 +9,50 @@ use crate::{
     machine::WorkflowFiles,
 };
 
-/// Something to perform. Its intent is durable.
+/// A task to perform. Its intent is durable.
 #[derive(Debug, Clone)]
 pub struct Job {
-    /// The workflow it is part of.
+    /// The id of the workflow.
     pub flow: String,
-    /// What.
+    /// The task, with its templates rendered.
     pub start: TaskStart,
-    /// The files it sees, if it sees files.
+    /// The workflow's files, if the task sees them.
     pub files: Option<WorkflowFiles>,
-    /// Cancelled when it should end early. One that does not end in time is dropped.
+    /// Cancelled when the task should end early. A task that does not end in time is dropped.
     pub cancel: CancellationToken,
 }
 
-/// Performs what workflows ask for.
+/// Performs the tasks of workflows.
 ///
-/// The driver relies on two promises: a future that is dropped stops what it was doing, as far as
-/// that can be stopped; and what is called repeatable does no harm when it is performed twice under
-/// the same key.
+/// The driver relies on two promises: dropping the future stops the task as far as it can be
+/// stopped; and performing a repeatable task twice under the same key does no harm.
 pub trait Performer: Send + Sync {
-    /// Performs something and says how it went. A failure is an outcome as well.
+    /// Performs a task and returns its outcome; a failure is an outcome as well.
     fn perform(&self, job: Job) -> impl Future<Output = TaskOutcome> + Send;
 
-    /// Whether it may be performed again when nobody knows how far it came: the tool only reads or
-    /// says that repeating is harmless, or the run has a journal of its own.
+    /// Whether the task may be performed again when its first attempt was lost: the tool only reads
+    /// or declares itself idempotent, or the run has a journal of its own.
     fn is_repeatable(&self, start: &TaskStart) -> bool;
 
-    /// Whether something is kept in memory for a workflow that would be gone if its driver left it.
+    /// Whether the performer holds something in memory for a workflow that would be lost if the
+    /// driver left.
     fn keeps(&self, _flow: &str) -> bool {
         false
     }
 
-    /// Told how long it took to write a step that is one to come back to.
+    /// Called after each commit with a checkpoint, with the time the commit took.
     fn saved(&self, _took: Duration) {}
 
-    /// Told around every step: before it is committed, and when it is durable and about to be
-    /// performed. Tests end the host there.
+    /// Called around every commit: before it, and when it is durable but not performed. Tests kill
+    /// the host here.
     fn at(&self, _place: CommitPoint) {}
 }
 
-/// A place in a step of a driver.
+/// A point in a step of a driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CommitPoint {
     /// Nothing of the step is durable.
     Committing,
-    /// All of it is, and nothing of it was performed.
+    /// All of the step is durable, and nothing of it was performed.
     Committed,
 }

@@ -1,4 +1,4 @@
-//! One step of a workflow: inputs, and what the machine said to them, to be committed at once.
+//! One step of a workflow: inputs and the machine's effects, committed as one batch.
 
 use serde::Serialize;
 use serde_json::json;
@@ -9,35 +9,35 @@ use crate::{
     driver::DriveError,
     effect::{Effect, InputKind, MachineInput, OpenIntent, Repeatability, TaskStart},
     machine::{InputRefusal, Machine},
-    workflow_store::{Batch, EventRow, InputRow, IntentChange},
+    workflow_store::{IntentChange, WorkflowBatch, WorkflowEventRow, WorkflowInputRow},
 };
 
-/// What is collected until the commit.
+/// Everything that the next commit writes.
 #[derive(Debug)]
 pub(super) struct Round {
-    /// What the machine is told of the time.
+    /// The time that the machine sees.
     pub(super) now_ms: i64,
-    pub(super) batch: Batch,
-    /// To be performed after the commit, in order.
+    pub(super) batch: WorkflowBatch,
+    /// Performed after the commit, in this order.
     pub(super) effects: Vec<Effect>,
-    /// Bytes of the inputs.
+    /// Bytes of all inputs.
     pub(super) bytes: usize,
-    /// Something could not be written as JSON: nothing of this may be committed.
+    /// Set when something could not be written as JSON: then nothing of the round may be committed.
     pub(super) broken: Option<serde_json::Error>,
 }
 
 impl Round {
     pub(super) fn new(now_ms: i64, wall_ms: i64) -> Self {
-        let batch = Batch { now_ms: wall_ms, ..Batch::default() };
+        let batch = WorkflowBatch { now_ms: wall_ms, ..WorkflowBatch::default() };
         Self { now_ms, batch, effects: Vec::new(), bytes: 0, broken: None }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        let Batch { inputs, taken, intents, .. } = &self.batch;
+        let WorkflowBatch { inputs, taken, intents, .. } = &self.batch;
         inputs.is_empty() && taken.is_empty() && intents.is_empty()
     }
 
-    /// Gives the machine an input. `again` says of a start whether it may be performed twice.
+    /// Applies an input to the machine. `again` says whether a started task may be performed twice.
     pub(super) fn apply(
         &mut self,
         machine: &mut Machine,
@@ -50,12 +50,12 @@ impl Round {
         let effects = machine.apply(input)?;
         let seq = machine.taken();
         self.bytes += body.len();
-        let mut row = InputRow { seq, checkpoint: None, body };
+        let mut row = WorkflowInputRow { seq, checkpoint: None, body };
         for effect in effects {
             match effect {
                 Effect::Event(event) => {
                     let body = self.written(encode(&event));
-                    self.batch.events.push(EventRow { seq: event.seq, cause: seq, body });
+                    self.batch.events.push(WorkflowEventRow { seq: event.seq, cause: seq, body });
                 }
                 Effect::Acknowledge(answer) => self.answer(&answer),
                 Effect::Checkpoint { .. } => row.checkpoint = Some(name.clone()),
@@ -76,8 +76,8 @@ impl Round {
         Ok(())
     }
 
-    /// Nothing of what the machine wants done is done, or begun; what it wanted begun.
-    pub(super) fn forget_what_is_to_be_done(&mut self) -> Vec<TaskStart> {
+    /// Drops the effects and intents of the round, and returns the tasks that would have started.
+    pub(super) fn drop_effects(&mut self) -> Vec<TaskStart> {
         self.batch.intents.retain(|change| matches!(change, IntentChange::Close { .. }));
         let effects = std::mem::take(&mut self.effects).into_iter();
         let starts = effects.filter_map(|effect| {
@@ -87,13 +87,13 @@ impl Round {
         starts.collect()
     }
 
-    /// What became of a command.
+    /// Records the answer to a command.
     pub(super) fn answer(&mut self, answer: &Acknowledgement) {
         let body = self.written(encode(answer));
         self.batch.answers.push((answer.command.clone(), body));
     }
 
-    /// The outcome of something is known.
+    /// Records that the outcome of an intent is known.
     pub(super) fn close(&mut self, key: String, at: u64) {
         self.batch.intents.push(IntentChange::Close { key, at });
     }
@@ -112,16 +112,16 @@ impl Round {
     }
 }
 
-/// What an intent is called: each attempt has its own.
+/// The key of an intent: each attempt has its own.
 pub(super) fn intent_key(start: &TaskStart) -> String {
     format!("{}#{}", start.key, start.attempt)
 }
 
-/// What was under way, as the intents tell it.
+/// Reads the intent of a task that was under way.
 pub(super) fn read_open(flow: &str, body: &[u8]) -> Result<OpenIntent, DriveError> {
     serde_json::from_slice(body).map_err(|error| DriveError::Damaged {
         flow: flow.to_owned(),
-        reason: format!("an open intent: {error}"),
+        reason: format!("cannot read an open intent: {error}"),
     })
 }
 
@@ -130,8 +130,8 @@ pub(crate) fn encode(value: &impl Serialize) -> serde_json::Result<Vec<u8>> {
     serde_json::to_vec(value)
 }
 
-/// A rollback is journalled without the machine it goes back to: its commit has a snapshot, and
-/// nobody replays it.
+/// The journalled form of an input. A rollback is written without the machine it goes back to: the
+/// same commit holds a snapshot, so the input is never replayed.
 fn journalled(input: &MachineInput) -> serde_json::Result<Vec<u8>> {
     match &input.what {
         InputKind::RollBack { id, by, to, .. } => {
@@ -146,7 +146,7 @@ fn journalled(input: &MachineInput) -> serde_json::Result<Vec<u8>> {
     }
 }
 
-/// What a checkpoint after an input is called.
+/// The name of the checkpoint after an input.
 fn name(what: &InputKind) -> String {
     match what {
         InputKind::Begin => "begin".to_owned(),

@@ -1,4 +1,4 @@
-//! What is being performed at the moment.
+//! The tasks that are being performed.
 
 use std::collections::HashMap;
 
@@ -13,17 +13,17 @@ use crate::{
 
 use std::sync::Arc;
 
-/// Something that has ended.
+/// An attempt that has ended, and its outcome.
 #[derive(Debug)]
 pub(super) struct FinishedTask {
     pub(super) instance: String,
     pub(super) attempt: u32,
-    /// Its intent.
+    /// The key of the intent to close.
     pub(super) key: String,
     pub(super) outcome: TaskOutcome,
 }
 
-/// Futures of a performer. Dropping this drops them.
+/// Futures of the performer. Dropping this drops them.
 #[derive(Debug, Default)]
 pub(super) struct RunningTasks {
     running: JoinSet<TaskOutcome>,
@@ -37,7 +37,7 @@ struct TaskHandle {
     key: String,
     cancel: CancellationToken,
     abort: AbortHandle,
-    /// When it is dropped, if it does not end by itself.
+    /// When the task is dropped, once it was cancelled.
     drop_at_ms: Option<i64>,
 }
 
@@ -46,7 +46,7 @@ impl RunningTasks {
         self.known.is_empty()
     }
 
-    /// Begins to perform something.
+    /// Begins to perform a task.
     pub(super) fn start<P: Performer + 'static>(
         &mut self,
         performer: &Arc<P>,
@@ -63,13 +63,13 @@ impl RunningTasks {
         self.known.insert(known.abort.id(), known);
     }
 
-    /// Answers for something that was cancelled before it began: it is not begun at all.
+    /// Answers for a task that was cancelled before it began, without beginning it.
     pub(super) fn skip(&mut self, start: &TaskStart) {
         let (instance, attempt, key) = (start.instance.clone(), start.attempt, intent_key(start));
         // Another host may have begun it.
         let failure = TaskFailure {
             may_have_acted: start.again,
-            ..TaskFailure::new("cancelled", "it was cancelled before it began")
+            ..TaskFailure::new("cancelled", "cancelled before it began")
         };
         let abort = self.running.spawn(std::future::ready(TaskOutcome::failed(failure)));
         let cancel = CancellationToken::new();
@@ -77,7 +77,7 @@ impl RunningTasks {
         self.known.insert(known.abort.id(), known);
     }
 
-    /// Asks something to end, at the latest then.
+    /// Asks a task to end before `drop_at_ms`.
     pub(super) fn cancel(&mut self, instance: &str, attempt: u32, drop_at_ms: i64) {
         for known in self.known.values_mut() {
             if known.instance == instance && known.attempt == attempt {
@@ -87,36 +87,36 @@ impl RunningTasks {
         }
     }
 
-    /// Asks everything to end.
+    /// Asks every task to end.
     pub(super) fn cancel_all(&mut self) {
         for known in self.known.values() {
             known.cancel.cancel();
         }
     }
 
-    /// When the next one that was cancelled is dropped.
+    /// When the next cancelled task is dropped.
     pub(super) fn next_drop_ms(&self) -> Option<i64> {
         self.known.values().filter_map(|known| known.drop_at_ms).min()
     }
 
-    /// Drops what was cancelled and has not ended in time.
+    /// Drops cancelled tasks that did not end in time.
     pub(super) fn drop_late(&mut self, now_ms: i64) {
         for known in self.known.values_mut() {
             if known.drop_at_ms.is_some_and(|drop_at_ms| drop_at_ms <= now_ms) {
                 known.abort.abort();
-                // Told once; it ends when it is next polled.
+                // Aborted once; the task ends when it is next polled.
                 known.drop_at_ms = None;
             }
         }
     }
 
-    /// Drops everything.
+    /// Drops every task, whatever its state.
     pub(super) fn drop_all(&mut self) {
         self.running.abort_all();
         self.known.clear();
     }
 
-    /// Waits for the next one to end. `None`: nothing runs.
+    /// Waits for the next task to end. `None`: nothing runs.
     pub(super) async fn next(&mut self) -> Option<FinishedTask> {
         loop {
             let joined = self.running.join_next_with_id().await?;
@@ -126,7 +126,7 @@ impl RunningTasks {
         }
     }
 
-    /// One that has ended already.
+    /// A task that has ended already.
     pub(super) fn try_next(&mut self) -> Option<FinishedTask> {
         loop {
             let joined = self.running.try_join_next_with_id()?;
@@ -146,12 +146,12 @@ impl RunningTasks {
     }
 }
 
-/// The outcome of what was dropped or fell over: nobody knows how far it came.
+/// The outcome of a task that was dropped or panicked: how far it came is unknown.
 fn lost(error: &JoinError) -> TaskOutcome {
     let mut failure = if error.is_cancelled() {
-        TaskFailure::new("cancelled", "it did not end in time after it was cancelled")
+        TaskFailure::new("cancelled", "cancelled, and did not end in time")
     } else {
-        TaskFailure::new("performer.failed", "what performs it fell over")
+        TaskFailure::new("performer.failed", "the performer panicked")
     };
     failure.may_have_acted = true;
     TaskOutcome::failed(failure)

@@ -14,7 +14,7 @@ impl Machine {
         if self.answered_before(&id) {
             return;
         }
-        let refused = self.obey(by, command).err();
+        let refused = self.apply_command(by, command).err();
         self.acknowledge(id, refused);
     }
 
@@ -31,11 +31,11 @@ impl Machine {
         self.out.push(Effect::Acknowledge(acknowledgement));
     }
 
-    fn obey(&mut self, by: &str, command: WorkflowCommand) -> Result<(), String> {
+    fn apply_command(&mut self, by: &str, command: WorkflowCommand) -> Result<(), String> {
         if self.status.is_over() {
             return Err("the workflow has ended".to_owned());
         }
-        self.is_free_to(by, &command)?;
+        self.check_permission(by, &command)?;
         match (self.status, &command) {
             (WorkflowStatus::RollingBack, WorkflowCommand::Skip { task }) => {
                 return self.skip_undo(task);
@@ -49,7 +49,7 @@ impl Machine {
         match command {
             WorkflowCommand::Abort { reason } => self.abort(by, reason),
             WorkflowCommand::Pause => return self.pause(by),
-            WorkflowCommand::Continue => return self.go_on(),
+            WorkflowCommand::Continue => return self.continue_workflow(),
             WorkflowCommand::InjectTasks { tasks } => return self.inject(tasks),
             WorkflowCommand::Replan { tasks, reason: _ } => return self.replan(tasks),
             WorkflowCommand::Skip { task } => return self.skip_task(&task),
@@ -89,17 +89,17 @@ impl Machine {
         }
         self.held = person;
         self.status = WorkflowStatus::Paused;
-        self.tell(WorkflowEventKind::WorkflowPaused);
+        self.emit(WorkflowEventKind::WorkflowPaused);
         Ok(())
     }
 
-    fn go_on(&mut self) -> Result<(), String> {
+    fn continue_workflow(&mut self) -> Result<(), String> {
         if self.status != WorkflowStatus::Paused {
             return Err("the workflow is not paused".to_owned());
         }
         self.status = WorkflowStatus::Running;
         self.held = false;
-        self.tell(WorkflowEventKind::WorkflowContinued);
+        self.emit(WorkflowEventKind::WorkflowContinued);
         self.unpark();
         Ok(())
     }

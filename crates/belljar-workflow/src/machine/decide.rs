@@ -11,7 +11,7 @@ use crate::dag::{Action, Decider};
 use crate::effect::{DecisionKind, Effect, TaskFailure, WorkflowDecision, WorkflowStatus};
 use crate::event::WorkflowEventKind;
 
-/// An answer.
+/// An answer to a decision.
 pub(super) enum DecisionAnswer {
     Yes(Option<Value>),
     No(Option<String>),
@@ -38,20 +38,20 @@ impl Machine {
             (decide.per_task && !is_approval) || decide.after.iter().any(|name| name == task)
         });
         if asks {
-            let message = format!("go on after task {}?", def.id);
+            let message = format!("continue after task {}?", def.id);
             self.ask(id, DecisionKind::After, message, None, value.clone());
             self.run_dependants_ahead(id, value);
         }
         asks
     }
 
-    /// Whether somebody decides about a failure that would end the workflow.
+    /// Whether a decision is asked for about a failure that would end the workflow.
     pub(super) fn asks_on_error(&mut self, id: NodeId, failure: &TaskFailure) -> bool {
         if !self.is_listed(id, |decide, _| decide.on_error) {
             return false;
         }
         let Some((_, def)) = self.node(id) else { return false };
-        let message = format!("task {} failed: {}; go on without it?", def.id, failure.message);
+        let message = format!("task {} failed: {}; continue without it?", def.id, failure.message);
         self.ask(id, DecisionKind::OnError, message, Some(failure.clone()), Value::Null);
         true
     }
@@ -80,7 +80,7 @@ impl Machine {
             Ok(message) => as_text(message),
             Err(error) => return self.fail_for_good(id, template_failure(&error)),
         };
-        // An approval is a person's, unless it says otherwise.
+        // A person decides about an approval, unless the task says otherwise.
         let by = by.unwrap_or(Decider::Human);
         self.ask_whom(id, DecisionKind::Approval, message, None, Value::Null, (by, within_ms));
         self.run_dependants_ahead(id, &approved(None));
@@ -128,16 +128,16 @@ impl Machine {
         }
         self.decisions
             .insert(number, PendingDecision { decision: decision.clone(), node: id, timer, held });
-        self.tell(WorkflowEventKind::DecisionRequired { decision: decision.clone() });
+        self.emit(WorkflowEventKind::DecisionRequired { decision: decision.clone() });
         self.out.push(Effect::Ask(decision));
     }
 
-    /// Nobody knows whether a node happened.
-    pub(super) fn doubt(&mut self, id: NodeId) {
+    /// Asks a person whether a task took effect.
+    pub(super) fn ask_whether_it_happened(&mut self, id: NodeId) {
         let Some(node) = self.nodes.get(id) else { return };
         let (task, attempt) = (node.name.clone(), node.attempt);
-        self.tell(WorkflowEventKind::TaskInDoubt { task: task.clone(), attempt });
-        let message = format!("{task} was started and nobody saw it end: did it happen?");
+        self.emit(WorkflowEventKind::TaskInDoubt { task: task.clone(), attempt });
+        let message = format!("{task} was started, but its end was not seen: did it take effect?");
         let by = (Decider::Human, None);
         self.ask_whom(id, DecisionKind::InDoubt, message, None, Value::Null, by);
     }
@@ -157,7 +157,7 @@ impl Machine {
         if let Some(node) = self.nodes.get_mut(pending.node) {
             node.decision = None;
         }
-        self.tell(WorkflowEventKind::DecisionMade {
+        self.emit(WorkflowEventKind::DecisionMade {
             decision: pending.decision.id.clone(),
             task: pending.decision.instance.clone(),
             choice: choice.to_owned(),
@@ -166,8 +166,8 @@ impl Machine {
         Some(pending)
     }
 
-    /// Time has decided: for the agent to go on, for a person to end it.
-    pub(super) fn undecided(&mut self, number: u64) {
+    /// The deadline of a decision has passed: an agent's workflow continues, a person's is aborted.
+    pub(super) fn decision_timed_out(&mut self, number: u64) {
         let Some(pending) = self.decisions.get(&number) else { return };
         let (by, message) = (pending.decision.by, pending.decision.message.clone());
         match by {
@@ -177,7 +177,7 @@ impl Machine {
                 }
             }
             Decider::Human => {
-                let message = format!("nobody decided in time: {message}");
+                let message = format!("no decision in time: {message}");
                 self.stop_all(
                     WorkflowStatus::Aborted,
                     TaskFailure::new("decision_timeout", message),
@@ -186,7 +186,7 @@ impl Machine {
         }
     }
 
-    /// Takes an answer, or says why not.
+    /// Applies an answer to a decision, or says why it cannot.
     pub(super) fn answer(
         &mut self,
         id: &str,
@@ -293,16 +293,18 @@ impl Machine {
         let Some(arguments) = arguments else {
             return match value {
                 Some(_) => Ok(()),
-                None => Err("say which arguments or which value".to_owned()),
+                None => Err("give `arguments` or a `value`".to_owned()),
             };
         };
         match kind {
             DecisionKind::Before | DecisionKind::OnError => {
-                let (_, def) = self.node(id).ok_or("its task is gone")?;
+                let (_, def) = self.node(id).ok_or("the task no longer exists")?;
                 let contains = matches!(def.action, Action::Workflow { .. });
                 if kind == DecisionKind::OnError && contains {
-                    // Its parts would be performed a second time, under the keys of the first.
-                    return Err("a workflow that has begun is not begun again".to_owned());
+                    // Its tasks would be performed a second time, under the keys of the first.
+                    return Err(
+                        "a nested workflow that has begun cannot be started again".to_owned()
+                    );
                 }
                 with_arguments(&def, arguments).map(|_| ())
             }
@@ -365,12 +367,13 @@ impl Machine {
             }
             DoubtResolution::Use { value } => {
                 self.close(number, "use", by);
-                self.leave_trace(id, &value, false);
+                self.record_side_effect(id, &value, false);
                 self.done(id, value);
             }
             DoubtResolution::Fail { reason } => {
                 self.close(number, "fail", by);
-                let message = reason.unwrap_or_else(|| "it was in doubt".to_owned());
+                let message =
+                    reason.unwrap_or_else(|| "a person resolved the doubt as a failure".to_owned());
                 self.fail_for_good(id, TaskFailure::new("in_doubt", message));
             }
         }

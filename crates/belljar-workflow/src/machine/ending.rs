@@ -1,4 +1,4 @@
-//! How attempts, tasks and scopes end.
+//! The end of attempts, tasks and scopes.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::template::render;
 
 impl Machine {
     /// Whether an attempt is under way.
-    pub(super) fn awaits(&self, instance: &str, attempt: u32) -> bool {
+    pub(super) fn is_waiting_for(&self, instance: &str, attempt: u32) -> bool {
         if self.strays.contains(&(instance.to_owned(), attempt))
             || self.undoing().is_some_and(|undo| undo == (instance.to_owned(), attempt))
         {
@@ -31,7 +31,7 @@ impl Machine {
         node.is_some_and(|node| self.running.contains(&node.id) && node.attempt == attempt)
     }
 
-    /// Something that was started has ended.
+    /// Handles the outcome of a started task.
     pub(super) fn ended(&mut self, instance: &str, attempt: u32, outcome: TaskOutcome) {
         if self.strays.remove(&(instance.to_owned(), attempt)) {
             return self.after_stopping();
@@ -41,32 +41,32 @@ impl Machine {
         }
         let Some(id) = self.nodes.named(instance) else { return };
         if self.nodes.get(id).is_some_and(|node| node.ahead.is_some()) {
-            return self.ahead_ended(id, outcome);
+            return self.speculation_ended(id, outcome);
         }
         self.running.remove(&id);
-        // In a journal of an older version it may have gone on while the workflow was paused.
+        // In a journal of an older version the node may have run while the workflow was paused.
         self.parked.remove(&id);
         if self.status == WorkflowStatus::RollingBack {
-            self.note_outcome(id, &outcome);
+            self.record_outcome_in_rollback(id, &outcome);
         } else {
             self.take_outcome(id, outcome);
         }
         self.after_stopping();
     }
 
-    /// What ended while the workflow goes back: nothing follows from it but what it left behind.
-    fn note_outcome(&mut self, id: NodeId, outcome: &TaskOutcome) {
-        self.leave_undo(id, outcome.undo.clone());
+    /// An outcome during a rollback: only its effects outside are recorded.
+    fn record_outcome_in_rollback(&mut self, id: NodeId, outcome: &TaskOutcome) {
+        self.record_session_undo(id, outcome.undo.clone());
         match &outcome.ending {
-            TaskEnding::Done { value } => self.leave_trace(id, value, outcome.read_only),
+            TaskEnding::Done { value } => self.record_side_effect(id, value, outcome.read_only),
             TaskEnding::Failed { failure } if failure.may_have_acted && !outcome.read_only => {
-                self.leave_doubt(id, Some(failure.clone()));
+                self.record_doubt(id, Some(failure.clone()));
             }
             TaskEnding::Failed { .. } => {}
         }
     }
 
-    /// What a node gave that is no longer running.
+    /// Handles the outcome of a node that no longer runs.
     pub(super) fn take_outcome(&mut self, id: NodeId, outcome: TaskOutcome) {
         let Some(node) = self.nodes.get_mut(id) else { return };
         let (timer, seen) = (node.timer.take(), node.files.take());
@@ -75,18 +75,18 @@ impl Machine {
         if let Some(seen) = seen {
             self.files.release(seen);
         }
-        self.leave_undo(id, outcome.undo);
+        self.record_session_undo(id, outcome.undo);
         if !outcome.logs.is_empty() {
-            self.tell(WorkflowEventKind::TaskLogged { task: task.clone(), lines: outcome.logs });
+            self.emit(WorkflowEventKind::TaskLogged { task: task.clone(), lines: outcome.logs });
         }
         match outcome.ending {
             TaskEnding::Done { value } => {
                 self.tell_code(id, None);
                 let paths = self.files.merge(seen, outcome.files);
                 if !paths.is_empty() {
-                    self.tell(WorkflowEventKind::FilesConflict { task, paths });
+                    self.emit(WorkflowEventKind::FilesConflict { task, paths });
                 }
-                self.leave_trace(id, &value, outcome.read_only);
+                self.record_side_effect(id, &value, outcome.read_only);
                 self.clear_work(id);
                 if let Err(failure) = self.merge_context(id, outcome.state) {
                     return self.fail_for_good(id, failure);
@@ -95,7 +95,7 @@ impl Machine {
             }
             TaskEnding::Failed { failure } if failure.in_doubt && self.may_doubt(id) => {
                 self.set_phase(id, NodePhase::InDoubt);
-                self.doubt(id);
+                self.ask_whether_it_happened(id);
             }
             TaskEnding::Failed { failure } => {
                 self.tell_code(id, Some(&failure));
@@ -104,7 +104,8 @@ impl Machine {
         }
     }
 
-    /// Whether it matters if a node's work happened: it was not stopped, and must not happen twice.
+    /// Whether it matters if a node's work took effect: the node was not stopped, and its work must
+    /// not happen twice.
     fn may_doubt(&self, id: NodeId) -> bool {
         let found = self.node(id);
         found.is_some_and(|(node, def)| node.stop.is_none() && def.idempotent != Some(true))
@@ -117,7 +118,7 @@ impl Machine {
         }
         let (task, attempt) = (node.name.clone(), node.attempt);
         let ms = self.now_ms.saturating_sub(node.started_ms.unwrap_or(self.now_ms));
-        self.tell(match failure {
+        self.emit(match failure {
             None => WorkflowEventKind::CodeExecutionCompleted { task, attempt, ms },
             Some(failure) => {
                 WorkflowEventKind::CodeExecutionFailed { task, attempt, failure: failure.clone() }
@@ -131,8 +132,8 @@ impl Machine {
         }
     }
 
-    /// Remembers what was done, for a rollback.
-    pub(super) fn leave_trace(&mut self, id: NodeId, result: &Value, read_only: bool) {
+    /// Records an effect outside the workflow, for a rollback.
+    pub(super) fn record_side_effect(&mut self, id: NodeId, result: &Value, read_only: bool) {
         let Some((node, def)) = self.node(id) else { return };
         let kind = match self.undo_of(node, &def, result) {
             Ok(Some(undo)) => SideEffectKind::Undo(undo),
@@ -147,9 +148,9 @@ impl Machine {
         self.traces.push(SideEffect { instance, at: self.taken, kind });
     }
 
-    /// Remembers what a node changed in a session. It is taken back after what the task's own
-    /// compensation does, which may use the session.
-    fn leave_undo(&mut self, id: NodeId, undo: Option<Box<SessionUndo>>) {
+    /// Records a change of a session. It is undone after the task's own compensation, which may use
+    /// the session.
+    fn record_session_undo(&mut self, id: NodeId, undo: Option<Box<SessionUndo>>) {
         let (Some(node), Some(undo)) = (self.nodes.get(id), undo) else { return };
         let kind = match *undo {
             SessionUndo::By(work) => SideEffectKind::Undo(work),
@@ -158,7 +159,7 @@ impl Machine {
         self.traces.push(SideEffect { instance: node.name.clone(), at: self.taken, kind });
     }
 
-    /// What code put into `state` is merged into the part `context` of the workflow's state.
+    /// Merges what code put into `state` into the part `context` of the workflow's state.
     fn merge_context(&mut self, id: NodeId, state: Map<String, Value>) -> Result<(), TaskFailure> {
         let wanted = |node: &&TaskNode| !state.is_empty() && node.stop.is_none();
         let Some(node) = self.nodes.get(id).filter(wanted) else { return Ok(()) };
@@ -168,18 +169,18 @@ impl Machine {
         self.put_into_state(scope, parts)
     }
 
-    pub(super) fn leave_doubt(&mut self, id: NodeId, failure: Option<TaskFailure>) {
+    pub(super) fn record_doubt(&mut self, id: NodeId, failure: Option<TaskFailure>) {
         let Some(node) = self.nodes.get(id) else { return };
         let kind = SideEffectKind::Doubt(failure);
         self.traces.push(SideEffect { instance: node.name.clone(), at: self.taken, kind });
     }
 
-    /// An attempt failed: another, or the end.
+    /// An attempt failed: retry, or fail for good.
     pub(super) fn attempt_failed(&mut self, id: NodeId, failure: TaskFailure, harmless: bool) {
         let Some((node, def)) = self.node(id) else { return };
         let (stop, tries, attempt, task) = (node.stop, node.tries, node.attempt, node.name.clone());
         if failure.may_have_acted && !harmless {
-            self.leave_doubt(id, Some(failure.clone()));
+            self.record_doubt(id, Some(failure.clone()));
         }
         self.clear_work(id);
         let failure = match stop {
@@ -203,10 +204,10 @@ impl Machine {
             node.phase = NodePhase::Backoff;
             node.timer = Some(timer);
         }
-        self.tell(WorkflowEventKind::TaskRetrying { task, attempt, failure, next_ms });
+        self.emit(WorkflowEventKind::TaskRetrying { task, attempt, failure, next_ms });
     }
 
-    /// A task has a result: it may be asked about, and is then taken over.
+    /// A task has a result: a decision may be asked for before the workflow uses it.
     pub(super) fn done(&mut self, id: NodeId, value: Value) {
         let Some(stop) = self.nodes.get(id).map(|node| node.stop) else { return };
         match stop {
@@ -218,12 +219,12 @@ impl Machine {
         self.complete(id, value);
     }
 
-    /// A task has ended well, once its changes of the state are made.
+    /// Completes a task, after its changes to the state.
     pub(super) fn complete(&mut self, id: NodeId, value: Value) {
         self.complete_with(id, value, Vec::new());
     }
 
-    /// The same, with further parts of the state, set after its own.
+    /// Completes a task, with further parts of the state set after its own.
     pub(super) fn complete_with(&mut self, id: NodeId, value: Value, more: Vec<(String, Value)>) {
         let fits = bounds::unfit(&value).map_or(Ok(()), Err);
         if let Err(failure) = fits.and_then(|()| self.change_state(id, &value, more)) {
@@ -258,7 +259,7 @@ impl Machine {
         self.put_into_state(scope, changes)
     }
 
-    /// Without those that are constants of the workflow.
+    /// The parts that are not constants of the workflow.
     pub(super) fn free_parts(
         &self,
         scope: ScopeId,
@@ -295,12 +296,12 @@ impl Machine {
         Ok(())
     }
 
-    /// A task failed and no attempt is left.
+    /// A task failed and has no attempt left.
     pub(super) fn fail_for_good(&mut self, id: NodeId, failure: TaskFailure) {
         self.fail(id, failure, true);
     }
 
-    /// The same, with or without asking what becomes of it.
+    /// Fails a task; `ask` says whether a decision may be asked for first.
     pub(super) fn fail(&mut self, id: NodeId, failure: TaskFailure, ask: bool) {
         let Some((node, def)) = self.node(id) else { return };
         let failure = bounds::bounded_failure(failure);
@@ -314,7 +315,7 @@ impl Machine {
         match &def.on_error {
             _ if stopped == Some(NodeStop::Scope) => self.end(id, NodeEnd::Cancelled),
             OnError::Fallback(fallback) if !fell_back => {
-                self.tell(WorkflowEventKind::TaskFallback { task, failure });
+                self.emit(WorkflowEventKind::TaskFallback { task, failure });
                 self.fall_back(id, fallback);
             }
             OnError::Continue => self.continue_without(id),
@@ -326,7 +327,7 @@ impl Machine {
         }
     }
 
-    /// The workflow goes on without the result of a task, or with what there is of it.
+    /// Continues the workflow without the result of a task, or with the part of it that exists.
     pub(super) fn continue_without(&mut self, id: NodeId) {
         let Some(node) = self.nodes.get_mut(id) else { return };
         let details = node.failure.as_ref().and_then(|failure| failure.details.as_ref());
@@ -335,16 +336,16 @@ impl Machine {
         self.end(id, NodeEnd::Continued);
     }
 
-    /// A task is left out.
+    /// Skips a task, for the reason given.
     pub(super) fn skip(&mut self, id: NodeId, end: NodeEnd, why: &str) {
         let Some(node) = self.nodes.get_mut(id) else { return };
         node.failure = None;
         let task = node.name.clone();
-        self.tell(WorkflowEventKind::TaskSkipped { task, why: why.to_owned() });
+        self.emit(WorkflowEventKind::TaskSkipped { task, why: why.to_owned() });
         self.end(id, end);
     }
 
-    /// A task has ended: whatever waited for that may go on.
+    /// Ends a task and releases everything that waited for it.
     pub(super) fn end(&mut self, id: NodeId, end: NodeEnd) {
         let now = self.now_ms;
         self.withdraw(id);
@@ -389,19 +390,19 @@ impl Machine {
         let ms = self.now_ms.saturating_sub(node.started_ms.unwrap_or(self.now_ms));
         let failure = node.failure.clone().unwrap_or_default();
         match end {
-            NodeEnd::Completed => self.tell(WorkflowEventKind::TaskCompleted { task, ms }),
+            NodeEnd::Completed => self.emit(WorkflowEventKind::TaskCompleted { task, ms }),
             NodeEnd::Failed => {
-                self.tell(WorkflowEventKind::TaskFailed { task, failure, continued: false });
+                self.emit(WorkflowEventKind::TaskFailed { task, failure, continued: false });
             }
             NodeEnd::Continued => {
-                self.tell(WorkflowEventKind::TaskFailed { task, failure, continued: true });
+                self.emit(WorkflowEventKind::TaskFailed { task, failure, continued: true });
             }
-            NodeEnd::Cancelled => self.tell(WorkflowEventKind::TaskCancelled { task }),
+            NodeEnd::Cancelled => self.emit(WorkflowEventKind::TaskCancelled { task }),
             NodeEnd::Unmet | NodeEnd::Skipped => {}
         }
     }
 
-    /// What the end of a member means for its scope.
+    /// What the end of a node means for its scope.
     fn member_ended(&mut self, scope: ScopeId, id: NodeId, end: NodeEnd) {
         let Some(node) = self.nodes.get_mut(id) else { return };
         let failure = (end == NodeEnd::Failed).then(|| node.failure.clone().unwrap_or_default());
@@ -427,7 +428,7 @@ impl Machine {
     }
 }
 
-/// The parts of the state that a result sets as a whole; `other` is that of one that has no keys.
+/// The parts of the state that a merged result sets; `other` is the part for a result without keys.
 fn keys_of(result: &Value, other: Option<&str>) -> Result<Vec<(String, Value)>, TaskFailure> {
     match (result, other) {
         (Value::Object(map), _) => Ok(parts_of(map)),
@@ -436,13 +437,13 @@ fn keys_of(result: &Value, other: Option<&str>) -> Result<Vec<(String, Value)>, 
         (_, None) => {
             let given = kind(result);
             let message =
-                format!("its result goes into the state and must be an object, not {given}");
+                format!("the result goes into the state and must be an object, not {given}");
             Err(TaskFailure { lasting: true, ..TaskFailure::new("state", message) })
         }
     }
 }
 
-/// The keys of a mapping that may go into the state: where a loop stands is not for others to say.
+/// The keys of a mapping that may go into the state; the positions of loops may not.
 pub(super) fn parts_of(map: &Map<String, Value>) -> Vec<(String, Value)> {
     let free = map.iter().filter(|(key, _)| !key.starts_with(LOOP_POSITION_PREFIX));
     free.map(|(key, value)| (key.clone(), value.clone())).collect()
@@ -456,13 +457,13 @@ pub(super) fn timeout(def: &Arc<Task>, failure: &TaskFailure) -> TaskFailure {
     let limit = def.timeout_ms.map(|ms| format!(" of {ms} ms")).unwrap_or_default();
     TaskFailure {
         code: "timeout".to_owned(),
-        message: format!("task {} went over its time{limit}", def.id),
+        message: format!("task {} exceeded its time limit{limit}", def.id),
         lasting: false,
         ..failure.clone()
     }
 }
 
-/// How long to wait after the attempt of that number.
+/// The delay after an attempt.
 fn pause_before(backoff: &crate::dag::Backoff, tries: u32) -> u64 {
     let mut pause = backoff.first_ms.min(backoff.max_ms);
     for _ in 1..tries.min(64) {

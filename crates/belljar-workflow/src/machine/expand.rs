@@ -1,4 +1,4 @@
-//! Containers: what they open, and what they make of it.
+//! Containers: the scopes they open, and the results they make of them.
 
 use serde_json::{Map, Value, json};
 
@@ -12,11 +12,11 @@ use crate::effect::TaskFailure;
 use crate::event::WorkflowEventKind;
 use crate::template::{TemplateError, holds, render, render_map};
 
-/// How many items a foreach may have.
+/// The most items a foreach may have.
 const ITEMS: usize = 100_000;
 
 impl Machine {
-    /// Opens what a container does.
+    /// Opens the scope of a container.
     pub(super) fn expand(&mut self, id: NodeId, def: &Task) {
         self.forget_child(id);
         self.set_phase(id, NodePhase::Inside);
@@ -41,10 +41,11 @@ impl Machine {
     fn open_items(&mut self, id: NodeId, foreach: &Foreach) -> Result<(), TaskFailure> {
         let value = self.rendered(id, &foreach.items).map_err(|error| template_failure(&error))?;
         let Value::Array(items) = value else {
-            return Err(TaskFailure::new("foreach", "its items are no list"));
+            return Err(TaskFailure::new("foreach", "`items` is not a list"));
         };
         if items.len() > ITEMS {
-            let message = format!("it has {} items; {ITEMS} are allowed", items.len());
+            let message =
+                format!("the foreach has {} items; at most {ITEMS} are allowed", items.len());
             return Err(TaskFailure::new("foreach", message));
         }
         self.grow(items.iter().map(bytes_of).sum());
@@ -105,7 +106,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Begins what is done in place of a task.
+    /// Begins the fallback of a task.
     pub(super) fn fall_back(&mut self, id: NodeId, fallback: &Task) {
         self.forget_child(id);
         if let Some(node) = self.nodes.get_mut(id) {
@@ -119,7 +120,7 @@ impl Machine {
         }
     }
 
-    /// The round after `last`, or the end of the loop.
+    /// Begins the round after `last`, or ends the loop.
     fn next_round(
         &mut self,
         id: NodeId,
@@ -130,7 +131,7 @@ impl Machine {
         let from = match self.jump(rounds, last)? {
             NextRound::End => None,
             NextRound::To(task) => Some(Some(task)),
-            NextRound::None => self.goes_on(id, rounds, last)?.then_some(None),
+            NextRound::None => self.has_next_round(id, rounds, last)?.then_some(None),
         };
         let Some(from) = from else {
             self.loop_ended(id, last, false);
@@ -168,8 +169,8 @@ impl Machine {
         Ok(NextRound::None)
     }
 
-    /// Whether there is another round when nothing jumps.
-    fn goes_on(
+    /// Whether there is another round when no jump is taken.
+    fn has_next_round(
         &self,
         id: NodeId,
         rounds: &LoopAction,
@@ -195,7 +196,7 @@ impl Machine {
     ) {
         let Some(node) = self.nodes.get(id) else { return };
         let task = node.name.clone();
-        self.tell(WorkflowEventKind::RoundStarted { task, round });
+        self.emit(WorkflowEventKind::RoundStarted { task, round });
         let scope = self.open_scope(Some(id), ScopeKind::Round(round));
         let start = from.and_then(|from| rounds.body.iter().position(|task| task.id == from));
         let mut nodes = Vec::new();
@@ -215,7 +216,7 @@ impl Machine {
             nodes.push(node);
         }
         for node in nodes {
-            self.wire(node);
+            self.count_dependencies(node);
         }
         if let Some(last) = last {
             self.forget_rounds_before(last);
@@ -223,7 +224,7 @@ impl Machine {
         self.end_if_empty(scope);
     }
 
-    /// Leaves a task out of a round, with the result it had in the last.
+    /// Skips a task of a round, with its result of the last round.
     fn jump_over(&mut self, id: NodeId, result: Value) {
         let Some(node) = self.nodes.get_mut(id) else { return };
         node.result = result;
@@ -232,10 +233,10 @@ impl Machine {
         if let Some(scope) = self.scopes.get_mut(&scope) {
             scope.open.remove(&id);
         }
-        self.tell(WorkflowEventKind::TaskSkipped { task, why: "goto".to_owned() });
+        self.emit(WorkflowEventKind::TaskSkipped { task, why: "goto".to_owned() });
     }
 
-    /// Forgets all rounds but the last, which a jump may need.
+    /// Drops all rounds but the last, which a jump may need.
     fn forget_rounds_before(&mut self, last: ScopeId) {
         let Some(scope) = self.scopes.get(&last) else { return };
         let (ScopeKind::Round(round), Some(container)) = (&scope.kind, scope.node) else { return };
@@ -255,7 +256,7 @@ impl Machine {
         Some(self.nodes.get(id)?.scope)
     }
 
-    /// Forgets what a container did before it begins something else.
+    /// Drops the scope of a container before it begins something else.
     fn forget_child(&mut self, id: NodeId) {
         let child = self.nodes.get_mut(id).and_then(|node| node.child.take());
         if let Some(child) = child {
@@ -263,7 +264,7 @@ impl Machine {
         }
     }
 
-    /// Forgets a scope that is over, and all within.
+    /// Drops a scope that is over, and everything in it.
     fn forget_scope(&mut self, id: ScopeId) {
         let mut scopes = vec![id];
         while let Some(id) = scopes.pop() {
@@ -296,7 +297,7 @@ impl Machine {
             .collect()
     }
 
-    /// What a container makes of a scope that ended well.
+    /// The result of a container whose scope ended without a failure.
     pub(super) fn gather(&mut self, container: NodeId, id: ScopeId, def: &Task) {
         let Some(scope) = self.scopes.get_mut(&id) else { return };
         match &mut scope.kind {
@@ -336,12 +337,12 @@ impl Machine {
         self.home(id).is_some_and(|home| home.settings.lenient)
     }
 
-    /// What a workflow gives: as it says, or the results of the tasks nothing depends on.
+    /// The output of a workflow: its template, or the results of the tasks nothing depends on.
     pub(super) fn output_of(&self, id: ScopeId) -> Result<Value, TemplateError> {
         let output = self.home(id).and_then(|home| home.output.as_ref());
         if let Some(output) = output {
             let mut output = render(output, &NameLookup::of_scope(self, id))?;
-            // Where the loops of an agent stand is nobody's result.
+            // The positions of an agent's loops are not part of its result.
             if let (Some(parts), true) = (output.as_object_mut(), self.is_agent(id)) {
                 parts.retain(|part, _| !part.starts_with(LOOP_POSITION_PREFIX));
             }
@@ -356,7 +357,7 @@ impl Machine {
     }
 }
 
-/// Where a round is followed by another.
+/// Whether another round follows, and with which task it begins.
 enum NextRound {
     None,
     End,
@@ -364,11 +365,11 @@ enum NextRound {
 }
 
 fn too_many_rounds(most: u32) -> TaskFailure {
-    let message = format!("too many rounds: it has had {most} and would go on");
+    let message = format!("the loop reached its limit of {most} rounds");
     TaskFailure { lasting: true, ..TaskFailure::new("loop", message) }
 }
 
-/// Items that failed, as one failure that has all results there are.
+/// Failed items as one failure, with the results of the others.
 fn items_failed(results: &[Value], failures: &[(usize, TaskFailure)]) -> Option<TaskFailure> {
     let (first, failure) = failures.first()?;
     let mut failed: Vec<&(usize, TaskFailure)> = failures.iter().collect();

@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 use super::WorkflowFiles;
 use crate::effect::FileEntry;
 
-/// The files, and the older versions that tasks under way still see.
+/// The newest version of the files, and the older ones that running tasks still see.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct FileVersions {
     version: u64,
     now: WorkflowFiles,
-    /// In which version a path changed last.
+    /// The version in which each path changed last.
     changed: BTreeMap<String, u64>,
     #[serde(with = "super::parts::pairs")]
     held: BTreeMap<u64, HeldVersion>,
@@ -21,17 +21,17 @@ pub(crate) struct FileVersions {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 struct HeldVersion {
     users: u32,
-    /// Nothing while it is the newest.
+    /// `None` while it is the newest version.
     files: Option<WorkflowFiles>,
 }
 
 impl FileVersions {
-    /// These, changed by nobody yet.
+    /// A first version that holds these files.
     pub(crate) fn of(now: WorkflowFiles) -> Self {
         Self { now, ..Self::default() }
     }
 
-    /// The newest.
+    /// The newest version of the files.
     pub(crate) fn now(&self) -> &WorkflowFiles {
         &self.now
     }
@@ -40,7 +40,7 @@ impl FileVersions {
         self.version
     }
 
-    /// About how many bytes all versions have as JSON.
+    /// The size of all versions as JSON, estimated.
     pub(crate) fn bytes(&self) -> usize {
         let held = self.held.values().filter_map(|held| held.files.as_ref());
         let all = held.chain([&self.now]).flatten();
@@ -52,7 +52,7 @@ impl FileVersions {
         .sum()
     }
 
-    /// A version somebody sees.
+    /// A version that is still in use.
     pub(crate) fn at(&self, version: u64) -> Option<&WorkflowFiles> {
         if version == self.version {
             return Some(&self.now);
@@ -60,13 +60,13 @@ impl FileVersions {
         self.held.get(&version)?.files.as_ref()
     }
 
-    /// Keeps the newest for somebody.
+    /// Keeps the newest version for a task, and returns its number.
     pub(crate) fn hold(&mut self) -> u64 {
         self.held.entry(self.version).or_default().users += 1;
         self.version
     }
 
-    /// Nobody needs it any more, for all this one knows.
+    /// Ends one use of a version; the last use drops it.
     pub(crate) fn release(&mut self, version: u64) {
         let Some(held) = self.held.get_mut(&version) else { return };
         held.users = held.users.saturating_sub(1);
@@ -75,8 +75,8 @@ impl FileVersions {
         }
     }
 
-    /// Takes changes of somebody who saw `seen`; gives the paths that others changed meanwhile, and
-    /// those that had to go because a file cannot be a directory as well.
+    /// Applies the changes of a task that saw version `seen`. Returns the paths that other tasks
+    /// changed meanwhile, and those removed because a file cannot be a directory as well.
     pub(crate) fn merge(
         &mut self,
         seen: Option<u64>,
@@ -90,7 +90,7 @@ impl FileVersions {
         }
         self.version += 1;
         let mut conflicts = BTreeSet::new();
-        // What goes first makes room: a directory may have become a file.
+        // Removals go first: a directory may have become a file.
         let (gone, there): (Vec<_>, Vec<_>) =
             delta.into_iter().partition(|(_, entry)| entry.is_none());
         for (path, entry) in gone.into_iter().chain(there) {
@@ -109,8 +109,8 @@ impl FileVersions {
         conflicts.into_iter().collect()
     }
 
-    /// Drops what cannot be there together with an entry: files and links above it, and all beneath it
-    /// unless it is a directory. Gives the paths.
+    /// Removes entries that cannot exist beside a new one: files and links above it, and everything
+    /// beneath it unless it is a directory. Returns their paths.
     fn make_room(&mut self, path: &str, entry: &FileEntry) -> Vec<String> {
         let is_directory = |entry: &FileEntry| matches!(entry, FileEntry::Directory { .. });
         let above = path.match_indices('/').filter_map(|(at, _)| path.get(..at));

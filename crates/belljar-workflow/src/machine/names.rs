@@ -1,4 +1,4 @@
-//! What the templates of a task may name.
+//! The values that the templates of a task see.
 
 use std::collections::BTreeMap;
 
@@ -9,23 +9,23 @@ use super::{Machine, view};
 use crate::effect::TaskFailure;
 use crate::template::TemplateNames;
 
-/// Names as one place of the workflow has them.
+/// Looks names up for the templates of one task or scope.
 pub(crate) struct NameLookup<'a> {
     pub(crate) machine: &'a Machine,
     pub(crate) scope: ScopeId,
     pub(crate) node: Option<&'a TaskNode>,
     pub(crate) result: Option<&'a Value>,
     pub(crate) args: Option<&'a Value>,
-    /// A task that is taken to have ended with a result.
+    /// A task that is assumed to have ended with this result.
     pub(crate) assume: Option<(NodeId, &'a Value)>,
-    /// A round that is about to begin.
+    /// The round that is about to begin.
     pub(crate) round: Option<u32>,
-    /// Tasks that have had no turn yet: null.
+    /// Tasks of a loop that have not run yet; their results are null.
     pub(crate) blank: &'a [crate::dag::Task],
 }
 
 impl<'a> NameLookup<'a> {
-    /// Names as a scope has them.
+    /// Names as seen from a scope.
     pub(crate) fn of_scope(machine: &'a Machine, scope: ScopeId) -> Self {
         Self {
             machine,
@@ -39,7 +39,7 @@ impl<'a> NameLookup<'a> {
         }
     }
 
-    /// Names as a node has them.
+    /// Names as seen from a node.
     pub(crate) fn of(machine: &'a Machine, node: &'a TaskNode) -> Self {
         Self { node: Some(node), ..Self::of_scope(machine, node.scope) }
     }
@@ -102,7 +102,7 @@ impl<'a> NameLookup<'a> {
         Some(json!({
             "result": self.result_of(node)?,
             "status": view::status(node),
-            "error": node.failure.as_ref().map(about),
+            "error": node.failure.as_ref().map(failure_for_templates),
         }))
     }
 
@@ -132,7 +132,7 @@ impl<'a> NameLookup<'a> {
 }
 
 /// A failure as a template sees it.
-fn about(failure: &TaskFailure) -> Value {
+fn failure_for_templates(failure: &TaskFailure) -> Value {
     json!({"code": failure.code, "message": failure.message, "details": failure.details})
 }
 
@@ -170,7 +170,9 @@ impl TemplateNames for NameLookup<'_> {
             "item" => self.around().find_map(|node| Some(node.item.as_ref()?.1.clone())),
             "index" => self.around().find_map(|node| Some(json!(node.item.as_ref()?.0))),
             "loop" => Some(json!({"iteration": self.iteration()?})),
-            "error" => self.around().find_map(|node| node.failure.as_ref().map(about)),
+            "error" => {
+                self.around().find_map(|node| node.failure.as_ref().map(failure_for_templates))
+            }
             "result" => self.result.cloned(),
             "args" => self.args.cloned(),
             _ => None,

@@ -1,7 +1,7 @@
-//! What the machine is made of: task instances, and the scopes they live in.
+//! The parts of the machine's state: task instances, and the scopes they are in.
 //!
-//! A container (foreach, loop, workflow, fallback) opens a scope and ends when it is empty. A scope
-//! knows which of its nodes have not ended, so that nothing is ever searched for.
+//! A container (foreach, loop, workflow, fallback) opens a scope and ends when the scope is empty.
+//! A scope knows which of its nodes have not ended, so that nothing is ever searched for.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,12 +20,12 @@ pub(crate) type DefId = u32;
 /// The scope of the workflow itself.
 pub(crate) const ROOT: ScopeId = 0;
 
-/// One task instance.
+/// One task instance and its progress.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct TaskNode {
     pub(crate) id: NodeId,
-    /// Its path.
+    /// The path of the instance, unique in the workflow.
     pub(crate) name: String,
     pub(crate) def: DefId,
     pub(crate) scope: ScopeId,
@@ -36,18 +36,18 @@ pub(crate) struct TaskNode {
     /// Starts that count for `retry`.
     #[serde(skip_serializing_if = "is_default")]
     pub(crate) tries: u32,
-    /// Dependencies that have not ended.
+    /// How many dependencies have not ended.
     #[serde(skip_serializing_if = "is_default")]
     pub(crate) waiting: u32,
-    /// Dependencies that were left out in a way that spreads.
+    /// How many dependencies were skipped by their condition.
     #[serde(skip_serializing_if = "is_default")]
     pub(crate) unmet: u32,
     #[serde(skip_serializing_if = "is_default")]
     pub(crate) dependants: Vec<NodeId>,
-    /// The item of a foreach, and where it stood.
+    /// The index and item of a foreach.
     #[serde(skip_serializing_if = "is_default")]
     pub(crate) item: Option<(usize, Value)>,
-    /// The scope it opened.
+    /// The scope the container opened.
     #[serde(skip_serializing_if = "is_default")]
     pub(crate) child: Option<ScopeId>,
     #[serde(skip_serializing_if = "is_default")]
@@ -62,24 +62,24 @@ pub(crate) struct TaskNode {
     pub(crate) started_ms: Option<u64>,
     #[serde(skip_serializing_if = "is_default")]
     pub(crate) ended_ms: Option<u64>,
-    /// It is being stopped, and why.
+    /// Set while the node is being stopped.
     #[serde(skip_serializing_if = "is_default")]
     pub(crate) stop: Option<NodeStop>,
     /// The version of the files it sees.
     #[serde(skip_serializing_if = "is_default")]
     pub(crate) files: Option<u64>,
-    /// What is performed, or is in doubt.
+    /// What is being performed, or is in doubt.
     #[serde(skip_serializing_if = "is_default")]
     pub(crate) work: Option<TaskWork>,
     #[serde(skip_serializing_if = "is_default")]
     pub(crate) ahead: Option<SpeculativeRun>,
-    /// The decision before it was taken.
+    /// The decision before the task was taken.
     #[serde(skip_serializing_if = "is_default")]
     pub(crate) cleared: bool,
-    /// It counts for the bound of its scope.
+    /// The node counts towards the limit of its scope.
     #[serde(skip_serializing_if = "is_default")]
     pub(crate) counted: bool,
-    /// Its fallback was begun.
+    /// The fallback has begun.
     #[serde(skip_serializing_if = "is_default")]
     pub(crate) fell_back: bool,
 }
@@ -89,43 +89,43 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 }
 
 impl TaskNode {
-    /// Whether it has ended.
+    /// Whether the node has ended.
     pub(crate) fn has_ended(&self) -> bool {
         matches!(self.phase, NodePhase::Ended(_))
     }
 
-    /// Whether nothing of it has happened yet.
+    /// Whether nothing of the node has happened yet.
     pub(crate) fn is_fresh(&self) -> bool {
-        // One that is decided about and was never started waits for the decision before it.
+        // A node in decision that was never started waits for the decision before it.
         let early = [NodePhase::Waiting, NodePhase::Ready, NodePhase::Queued, NodePhase::Deciding];
         early.contains(&self.phase) && self.attempt == 0
     }
 }
 
-/// Where a node is.
+/// The state of a node.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum NodePhase {
-    /// For dependencies.
+    /// Waits for its dependencies.
     #[default]
     Waiting,
-    /// To be looked at.
+    /// Will be looked at before the input ends.
     Ready,
-    /// For a slot.
+    /// Waits for a free slot.
     Queued,
-    /// It is performed.
+    /// Its work is being performed.
     Running,
-    /// For its next attempt.
+    /// Waits for its next attempt.
     Backoff,
-    /// Its scope is open.
+    /// A container whose scope is open.
     Inside,
-    /// For somebody.
+    /// Waits for a decision.
     Deciding,
-    /// For time.
+    /// Waits for a time.
     Sleeping,
-    /// For somebody who knows.
+    /// Waits for a person to say whether it took effect.
     InDoubt,
-    /// It has ended.
+    /// Ended; nothing of it changes any more.
     Ended(NodeEnd),
 }
 
@@ -136,9 +136,9 @@ pub(crate) enum NodeEnd {
     Completed,
     Failed,
     Continued,
-    /// Left out by its own condition: what depends on nothing else is left out too.
+    /// Skipped by its own condition: tasks that depend on nothing else are skipped too.
     Unmet,
-    /// Left out by command or by a jump.
+    /// Skipped by a command or a jump.
     Skipped,
     Cancelled,
 }
@@ -152,58 +152,58 @@ pub(crate) enum NodeStop {
     Scope,
 }
 
-/// What runs ahead of a decision.
+/// A run ahead of an open decision.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct SpeculativeRun {
     pub(crate) attempt: u32,
     pub(crate) key: String,
     pub(crate) files: Option<u64>,
     pub(crate) work: TaskWork,
-    /// How it ended, if it has.
+    /// The outcome, once the run has ended.
     pub(crate) outcome: Option<TaskOutcome>,
 }
 
-/// A set of nodes that ends when they have.
+/// A set of nodes that ends when all of them have.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct TaskScope {
     pub(crate) id: ScopeId,
-    /// The container.
+    /// The container that opened the scope; `None` for the workflow itself.
     pub(crate) node: Option<NodeId>,
-    /// The scope whose state, inputs and settings hold here.
+    /// The scope whose state, inputs and settings apply here.
     pub(crate) home: ScopeId,
     pub(crate) kind: ScopeKind,
-    /// Tasks by their own ids.
+    /// Nodes by the ids of their tasks.
     pub(crate) names: BTreeMap<String, NodeId>,
     /// Nodes that have not ended.
     pub(crate) open: BTreeSet<NodeId>,
-    /// How many may be under way at once, and are.
+    /// How many nodes may be under way in parallel, and how many are.
     pub(crate) limit: Option<usize>,
     pub(crate) busy: usize,
-    /// Those that wait for that.
+    /// Nodes that wait for one of these places.
     pub(crate) room: BTreeSet<NodeId>,
-    /// It is being stopped: nothing more starts in it.
+    /// The scope is being stopped: nothing more starts in it.
     pub(crate) stopped: bool,
-    /// What made it stop.
+    /// The failure that stopped it.
     pub(crate) failure: Option<TaskFailure>,
-    /// Its end was dealt with.
+    /// Its end was handled.
     pub(crate) over: bool,
 }
 
-/// What kind of scope.
+/// The kinds of scopes.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ScopeKind {
-    /// A workflow.
+    /// A workflow, with its state and inputs.
     Flow(Box<Home>),
-    /// Items of a foreach.
+    /// The items of a foreach.
     Each(ForeachProgress),
-    /// A round of a loop.
+    /// A round of a loop, by its number.
     Round(u32),
-    /// What is done in place of a task.
+    /// The task that runs in place of a failed one.
     Fallback,
 }
 
-/// What a workflow has of its own.
+/// The state, inputs and settings of a workflow.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Home {
     pub(crate) settings: DagSettings,
@@ -213,11 +213,11 @@ pub(crate) struct Home {
     pub(crate) output: Option<Value>,
 }
 
-/// A foreach under way. Nodes are made as there is room for them.
+/// The progress of a foreach. Nodes are made when there is a free place for them.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct ForeachProgress {
     pub(crate) def: DefId,
-    /// Items that have no node yet; null in place of those that have.
+    /// Items that have no node yet; null in place of those that have one.
     pub(crate) items: Vec<Value>,
     pub(crate) next: usize,
     pub(crate) results: Vec<Value>,
@@ -229,15 +229,15 @@ pub(crate) struct ForeachProgress {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum TimerPurpose {
-    /// An attempt or a container took too long.
+    /// The time limit of an attempt or a container.
     Timeout(NodeId),
-    /// The next attempt.
+    /// The next attempt of a node.
     Retry(NodeId),
-    /// A wait is over.
+    /// The end of a wait.
     Wake(NodeId),
-    /// A decision took too long.
+    /// The deadline of a decision.
     Decision(u64),
-    /// The workflow took too long.
+    /// The time limit of the workflow.
     Whole,
 }
 
@@ -248,42 +248,42 @@ pub(crate) struct Timer {
     pub(crate) what: TimerPurpose,
 }
 
-/// A decision that is open.
+/// A decision that waits for its answer.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct PendingDecision {
     pub(crate) decision: WorkflowDecision,
     pub(crate) node: NodeId,
     pub(crate) timer: Option<u64>,
-    /// The result that waits for it.
+    /// The result that the workflow uses once the answer is yes.
     pub(crate) held: Value,
 }
 
-/// Something that left a trace in the world.
+/// An effect outside the workflow, for a rollback.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct SideEffect {
     pub(crate) instance: String,
-    /// The input that told.
+    /// The number of the input that reported it.
     pub(crate) at: u64,
     pub(crate) kind: SideEffectKind,
 }
 
-/// What can be done about it.
+/// How a rollback undoes the effect.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum SideEffectKind {
-    /// This undoes it.
+    /// By performing this work.
     Undo(TaskWork),
-    /// Nothing.
+    /// Not at all: the task has no compensation.
     Lasting,
-    /// Its compensation cannot be rendered.
+    /// Not at all: the compensation cannot be rendered.
     Broken(TaskFailure),
-    /// Nobody knows whether it happened.
+    /// Not at all: whether the task took effect is unknown.
     Doubt(Option<TaskFailure>),
-    /// The workflow this one was forked from did it.
+    /// Not at all: the workflow this one was forked from did it.
     Elsewhere,
 }
 
-/// Nodes, by number and by name. Written as a list.
+/// Nodes by number and by path. Serialized as a list.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct NodeTable {
     list: BTreeMap<NodeId, TaskNode>,
@@ -343,8 +343,8 @@ impl<'de> Deserialize<'de> for NodeTable {
     }
 }
 
-/// Maps with numbers as keys, written as lists of pairs: as keys of JSON, numbers become text, and are
-/// not always read back inside an [`MachineInput`](crate::MachineInput).
+/// Maps with numbers as keys, serialized as lists of pairs: as keys of JSON, numbers become text,
+/// which cannot always be read back inside a [`MachineInput`](crate::MachineInput).
 pub(crate) mod pairs {
     use std::collections::BTreeMap;
 

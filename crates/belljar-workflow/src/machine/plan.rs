@@ -16,27 +16,27 @@ impl Machine {
     /// Adds tasks to the workflow.
     pub(super) fn inject(&mut self, tasks: Vec<Task>) -> Result<(), String> {
         if tasks.is_empty() {
-            return Err("there is no task to inject".to_owned());
+            return Err("there are no tasks to inject".to_owned());
         }
         self.fits(&tasks, &BTreeSet::new())?;
         let names = ids(&tasks);
-        self.tell(WorkflowEventKind::TasksInjected { tasks: names });
+        self.emit(WorkflowEventKind::TasksInjected { tasks: names });
         self.add_tasks(ROOT, tasks);
         Ok(())
     }
 
-    /// Puts tasks in place of all that have not begun.
+    /// Replaces all tasks that have not begun.
     pub(super) fn replan(&mut self, tasks: Vec<Task>) -> Result<(), String> {
         let most = self.home(ROOT).map_or(0, |home| home.settings.max_replans);
         if self.replans >= most {
-            return Err(format!("the workflow was replanned {most} times, as often as it may be"));
+            return Err(format!("the workflow was replanned {most} times, which is its limit"));
         }
         let going = self.fresh();
         self.fits(&tasks, &going)?;
         self.replans += 1;
         let dropped: Vec<String> = going.iter().filter_map(|id| self.remove(*id)).collect();
         let names = ids(&tasks);
-        self.tell(WorkflowEventKind::Replanned { replans: self.replans, tasks: names, dropped });
+        self.emit(WorkflowEventKind::Replanned { replans: self.replans, tasks: names, dropped });
         self.add_tasks(ROOT, tasks);
         self.end_if_empty(ROOT);
         Ok(())
@@ -49,7 +49,7 @@ impl Machine {
         nodes.filter(|node| node.is_fresh()).map(|node| node.id).collect()
     }
 
-    /// Whether the workflow would be a good one with these, and without those.
+    /// Checks the workflow as it would be with `tasks` added and `without` removed.
     fn fits(&self, tasks: &[Task], without: &BTreeSet<NodeId>) -> Result<(), String> {
         let mut dag = self.dag();
         let gone: BTreeSet<&str> =
@@ -57,9 +57,9 @@ impl Machine {
         dag.tasks.retain(|task| !gone.contains(task.id.as_str()));
         if let Some(again) = tasks.iter().find(|task| dag.tasks.iter().any(|old| old.id == task.id))
         {
-            return Err(format!("there is a task {} already", again.id));
+            return Err(format!("a task {} exists already", again.id));
         }
-        // What the new plan does not have needs no decision.
+        // Decisions about tasks that the new plan does not have are dropped.
         let all: BTreeSet<String> =
             dag.tasks.iter().chain(tasks).map(|task| task.id.clone()).collect();
         dag.settings.decisions.before.retain(|id| all.contains(id));
@@ -68,7 +68,7 @@ impl Machine {
         check(&dag, None).map_err(|faults| faults.to_string())
     }
 
-    /// Takes a task that has not begun out of the workflow.
+    /// Removes a task that has not begun.
     fn remove(&mut self, id: NodeId) -> Option<String> {
         self.withdraw(id);
         self.drop_ahead(id);
@@ -107,7 +107,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Gives one node a definition of its own.
+    /// Gives one node a definition of its own, with changed arguments.
     pub(super) fn redefine(&mut self, id: NodeId, arguments: &Map<String, Value>) {
         let Some((node, def)) = self.node(id) else { return };
         let task = node.name.clone();
@@ -116,7 +116,7 @@ impl Machine {
         if let Some(node) = self.nodes.get_mut(id) {
             node.def = def;
         }
-        self.tell(WorkflowEventKind::ArgumentsModified { task });
+        self.emit(WorkflowEventKind::ArgumentsModified { task });
     }
 }
 

@@ -1,4 +1,4 @@
-//! After a crash: what was under way is known from its intents only.
+//! Resuming after a crash: tasks under way are known only from their intents.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,10 +9,10 @@ use crate::effect::{Effect, OpenIntent, Repeatability, TaskFailure, WorkflowStat
 use crate::event::WorkflowEventKind;
 
 impl Machine {
-    /// Makes it the workflow of this id, made at this time: a fork has the state of another at a
-    /// checkpoint, and keys of its own.
+    /// Sets the id and time of creation: a fork has the state of another workflow at a checkpoint,
+    /// and keys of its own.
     pub(crate) fn adopt(&mut self, flow: &str, made_ms: i64, forked_at: Option<u64>) {
-        // A fork may have the id of a workflow that it once came from.
+        // A fork may have the id of one of its former ancestors.
         if self.flow != flow || forked_at.is_some() {
             flow.clone_into(&mut self.flow);
             self.made_ms = made_ms;
@@ -20,20 +20,20 @@ impl Machine {
         self.forked_at = forked_at.unwrap_or_default();
     }
 
-    /// A host took the workflow over. What may be repeated is started again under its key, or when a
-    /// pause is over; what may not is in doubt; timers and questions are given anew.
+    /// A host has taken over. Repeatable tasks are started again under their keys, at once or after
+    /// a pause; others are in doubt; timers and decisions are announced again.
     pub(super) fn resumed(&mut self, open: &[OpenIntent]) {
         if self.status.is_over() {
             return;
         }
-        self.tell(WorkflowEventKind::WorkflowResumed);
+        self.emit(WorkflowEventKind::WorkflowResumed);
         let told: BTreeMap<(&str, u32), Repeatability> =
             open.iter().map(|open| ((open.instance.as_str(), open.attempt), open.again)).collect();
         let again = |instance: &str, attempt: u32| {
             told.get(&(instance, attempt)).copied().unwrap_or(Repeatability::Unknown)
         };
         self.strays.clear();
-        self.ask_and_wait_anew();
+        self.announce_timers_and_decisions();
         if self.rollback.is_some() {
             return self.resume_rollback(again);
         }
@@ -41,7 +41,7 @@ impl Machine {
         for id in running {
             let Some(node) = self.nodes.get(id) else { continue };
             let told = again(&node.name, node.attempt);
-            // What was parked has no intent, and what is known of it was known before.
+            // A parked node has no intent; whether it may be repeated was recorded when it was parked.
             let again = self.parked.remove(&id).unwrap_or(told);
             self.take_up(id, again);
         }
@@ -49,7 +49,8 @@ impl Machine {
         self.after_stopping();
     }
 
-    /// One that is not taken up may stop others before their turn has come: those do not run.
+    /// A resumed task may stop others before their turn: those must not run, so only running ones
+    /// are cancelled.
     fn cancel_only_what_runs(&mut self) {
         let started: BTreeSet<(String, u32)> = self
             .out
@@ -63,12 +64,12 @@ impl Machine {
             let Effect::Cancel { instance, attempt } = effect else { return true };
             started.contains(&(instance.clone(), *attempt))
         });
-        // Nobody will say how these ended: their host is gone.
+        // Their host is gone, so no outcome will come.
         self.strays.retain(|stray| started.contains(stray));
     }
 
-    /// Timers and decisions that are open, said once more.
-    pub(super) fn ask_and_wait_anew(&mut self) {
+    /// Announces open timers and decisions again.
+    pub(super) fn announce_timers_and_decisions(&mut self) {
         for (timer, set) in &self.timers {
             self.out.push(Effect::Timer { timer: *timer, at_ms: set.at_ms });
         }
@@ -88,9 +89,9 @@ impl Machine {
         let timer = self.nodes.get_mut(id).and_then(|node| node.timer.take());
         self.forget(timer);
         if stopping {
-            self.stopped_away(id, again);
+            self.end_stopped(id, again);
         } else if again == Repeatability::NotBegun && self.status == WorkflowStatus::Paused {
-            // Commands may still change it, or replan it away.
+            // Commands may still change the task, or replan it away.
             self.running.remove(&id);
             self.take_back_start(id);
             self.enqueue(id);
@@ -102,12 +103,12 @@ impl Machine {
             self.running.remove(&id);
             self.release_files(id);
             self.set_phase(id, NodePhase::InDoubt);
-            self.doubt(id);
+            self.ask_whether_it_happened(id);
         }
     }
 
-    /// Makes a node that was started, and certainly not performed, what it was before that start. One
-    /// that was started never before has not begun.
+    /// Undoes a start that was certainly not performed. A node that was never started before has
+    /// not begun.
     pub(super) fn take_back_start(&mut self, id: NodeId) {
         let Some(node) = self.nodes.get_mut(id) else { return };
         let (timer, seen, ahead) = (node.timer.take(), node.files.take(), node.ahead.take());
@@ -125,8 +126,8 @@ impl Machine {
         self.timers.retain(|id, _| Some(*id) != timer);
     }
 
-    /// Ends what is to be stopped and is performed by nobody.
-    fn stopped_away(&mut self, id: NodeId, again: Repeatability) {
+    /// Ends a node that is being stopped and is not performed any more.
+    fn end_stopped(&mut self, id: NodeId, again: Repeatability) {
         let Some((_, def)) = self.node(id) else { return };
         let own_journal = matches!(def.action, Action::CodeExecution(_));
         let harmless = is_harmless(&def, again);
@@ -134,22 +135,22 @@ impl Machine {
         self.release_files(id);
         let failure = TaskFailure {
             may_have_acted: again != Repeatability::NotBegun,
-            ..TaskFailure::new("cancelled", "it was being stopped when the host went away")
+            ..TaskFailure::new("cancelled", "the host stopped while the task was being cancelled")
         };
         self.attempt_failed(id, failure, harmless && !own_journal);
     }
 
-    /// Stops a node that is parked; whether it was.
+    /// Stops a parked node; returns whether it was parked.
     pub(super) fn stop_parked(&mut self, id: NodeId, why: NodeStop) -> bool {
         let Some(again) = self.parked.remove(&id) else { return false };
         if let Some(node) = self.nodes.get_mut(id) {
             node.stop = Some(why);
         }
-        self.stopped_away(id, again);
+        self.end_stopped(id, again);
         true
     }
 
-    /// A pause is over: what was parked goes on.
+    /// Resumes parked nodes at the end of a pause.
     pub(super) fn unpark(&mut self) {
         for (id, again) in std::mem::take(&mut self.parked) {
             self.send(id, again != Repeatability::NotBegun);

@@ -1,8 +1,8 @@
-//! Going back to a checkpoint.
+//! Rollback to a checkpoint.
 //!
-//! First what runs is stopped. Then what ended after the checkpoint is undone, last first, one at a
-//! time, each an effect with an intent of its own. Then the machine becomes what it was, paused, on a
-//! branch of its own; its numbers go on.
+//! First the running tasks are stopped. Then the tasks that ended after the checkpoint are undone,
+//! last first, one at a time, each as an effect with an intent of its own. Then the machine takes
+//! the state of the checkpoint, paused and on a new branch; its numbers continue.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,24 +21,25 @@ use crate::event::WorkflowEventKind;
 pub(crate) struct Rollback {
     to: u64,
     base: Box<Machine>,
-    /// What is to be undone, the next one last. Nothing while something is still being stopped.
+    /// What remains to be undone, the next one last. `None` while tasks are still being stopped.
     todo: Option<Vec<SideEffect>>,
-    /// What is being undone, and by what.
+    /// The instance that is being undone, and its compensation.
     current: Option<(String, TaskWork)>,
     report: RollbackReport,
-    /// Whether a person has to continue it afterwards, and alone gives up on what it undoes.
+    /// Whether a person asked for it: then only a person may continue the workflow or skip a
+    /// compensation.
     #[serde(default)]
     held: bool,
 }
 
 impl Machine {
-    /// Begins to go back.
+    /// Begins a rollback, or refuses the command.
     pub(super) fn roll_back(&mut self, id: String, by: &str, to: u64, base: Box<Self>) {
         if self.answered_before(&id) {
             return;
         }
         let may = self.may_go_back(to, base.status);
-        if let Err(reason) = may.and_then(|()| self.is_free_to_go_back(by, to, &base)) {
+        if let Err(reason) = may.and_then(|()| self.check_rollback_permission(by, to, &base)) {
             return self.acknowledge(id, Some(reason));
         }
         self.acknowledge(id, None);
@@ -53,11 +54,11 @@ impl Machine {
         }
         self.cancel_running();
         let report = RollbackReport { to, branch: self.branch + 1, ..RollbackReport::default() };
-        // Going back lifts no pause of a person.
+        // A rollback does not lift the pause of a person.
         let held = self.held || base.held || !is_agent(by);
         let rollback = Rollback { to, base, todo: None, current: None, report, held };
         self.rollback = Some(Box::new(rollback));
-        self.go_on_rolling_back();
+        self.continue_rollback();
     }
 
     fn may_go_back(&self, to: u64, base: WorkflowStatus) -> Result<(), String> {
@@ -65,7 +66,7 @@ impl Machine {
             return Err("the workflow is rolling back".to_owned());
         }
         if matches!(base, WorkflowStatus::New | WorkflowStatus::RollingBack) {
-            return Err(format!("{to} is no checkpoint"));
+            return Err(format!("there is no checkpoint {to}"));
         }
         if self.is_abandoned(to) {
             return Err(format!("checkpoint {to} is on a branch that was rolled back"));
@@ -73,8 +74,8 @@ impl Machine {
         Ok(())
     }
 
-    /// Whether a checkpoint was gone back over, or is being so. What was done there has been undone: its
-    /// state would claim what is not so.
+    /// Whether a checkpoint was rolled back, or is being so. Its tasks have been undone, so its
+    /// state would claim effects that do not exist.
     pub fn is_abandoned(&self, checkpoint: u64) -> bool {
         let is_over = |(from, until): &(u64, u64)| (from + 1..=*until).contains(&checkpoint);
         self.abandoned.iter().any(is_over)
@@ -82,7 +83,7 @@ impl Machine {
     }
 
     fn cancel_running(&mut self) {
-        // What is parked is performed by nobody: it is as if its host had gone away now.
+        // Parked nodes are not performed: treat them as if their host had gone away now.
         for (id, again) in std::mem::take(&mut self.parked) {
             self.running.remove(&id);
             self.doubt_unless_harmless(id, again);
@@ -90,7 +91,7 @@ impl Machine {
         let running: Vec<NodeId> = self.running.iter().copied().collect();
         for id in running {
             let Some(node) = self.nodes.get_mut(id) else { continue };
-            // Whatever it gives now, nothing follows from it.
+            // Its outcome no longer matters.
             let asked = node.stop.replace(super::parts::NodeStop::Scope).is_some();
             if node.ahead.is_some() {
                 self.drop_ahead(id);
@@ -101,8 +102,8 @@ impl Machine {
         }
     }
 
-    /// Once nothing runs, undoes one after the other, and is back at the end.
-    pub(super) fn go_on_rolling_back(&mut self) {
+    /// Once nothing runs, performs the next compensation, or completes the rollback.
+    pub(super) fn continue_rollback(&mut self) {
         if !self.running.is_empty() || !self.strays.is_empty() {
             return;
         }
@@ -115,7 +116,7 @@ impl Machine {
                 trace.kind = SideEffectKind::Elsewhere;
             }
             rollback.todo = Some(todo);
-            self.tell(WorkflowEventKind::RollbackStarted { to, compensations });
+            self.emit(WorkflowEventKind::RollbackStarted { to, compensations });
         }
         while rollback.current.is_none() {
             let Some(trace) = rollback.todo.as_mut().and_then(Vec::pop) else {
@@ -124,7 +125,7 @@ impl Machine {
             let left = |why, failure| NotUndone { instance: trace.instance.clone(), why, failure };
             match trace.kind {
                 SideEffectKind::Undo(work) => rollback.current = Some((trace.instance, work)),
-                // It is there for the other, who may undo it.
+                // The effect belongs to the parent workflow, which may undo it.
                 SideEffectKind::Elsewhere => {
                     rollback.report.not_undone.push(left(WhyNot::DoneBeforeFork, None));
                 }
@@ -168,7 +169,7 @@ impl Machine {
     }
 
     /// Whether a person asked for the rollback under way.
-    pub(super) fn goes_back_for_a_person(&self) -> bool {
+    pub(super) fn is_rollback_by_person(&self) -> bool {
         self.rollback.as_ref().is_some_and(|rollback| rollback.held)
     }
 
@@ -195,17 +196,17 @@ impl Machine {
                 rollback.report.not_undone.push(NotUndone { instance, why, failure });
             }
             None => {
-                // One with a compensation and a sandbox to take back is undone once.
+                // A task with a compensation and a session to restore is reported as undone once.
                 if rollback.report.undone.last() != Some(&instance) {
                     rollback.report.undone.push(instance.clone());
                 }
-                self.tell(WorkflowEventKind::TaskUndone { task: instance });
+                self.emit(WorkflowEventKind::TaskUndone { task: instance });
             }
         }
-        self.go_on_rolling_back();
+        self.continue_rollback();
     }
 
-    /// Gives up on the compensation that is being performed.
+    /// Skips the compensation that is being performed.
     pub(super) fn skip_undo(&mut self, task: &str) -> Result<(), String> {
         match self.undoing() {
             Some((instance, attempt)) if instance == task => {
@@ -216,7 +217,8 @@ impl Machine {
         }
     }
 
-    /// A host took over in the middle: what cannot be repeated is reported as in doubt.
+    /// A host has taken over during a rollback: a compensation that cannot be repeated is reported
+    /// as in doubt.
     pub(super) fn resume_rollback(&mut self, again: impl Fn(&str, u32) -> Repeatability) {
         let running: Vec<NodeId> = std::mem::take(&mut self.running).into_iter().collect();
         for id in running {
@@ -225,7 +227,7 @@ impl Machine {
             self.doubt_unless_harmless(id, told);
         }
         let Some((instance, attempt)) = self.undoing() else {
-            return self.go_on_rolling_back();
+            return self.continue_rollback();
         };
         match again(&instance, attempt) {
             Repeatability::NotBegun => self.send_undo(false),
@@ -234,18 +236,18 @@ impl Machine {
         }
     }
 
-    /// What was under way and cannot be known any more is reported.
+    /// Reports a task under way whose effect is unknown.
     fn doubt_unless_harmless(&mut self, id: NodeId, again: Repeatability) {
         let Some((node, def)) = self.node(id) else { return };
         let harmless = again == Repeatability::NotBegun
             || (again == Repeatability::Harmless
                 && !matches!(def.action, Action::CodeExecution(_)));
         if !harmless && node.ahead.is_none() {
-            self.leave_doubt(id, None);
+            self.record_doubt(id, None);
         }
     }
 
-    /// Becomes what it was, with numbers that go on.
+    /// Takes the state of the checkpoint, with numbers that continue.
     fn rolled_back(&mut self, rollback: Rollback) {
         let mut base = *rollback.base;
         let later = self.now_ms.saturating_sub(base.now_ms);
@@ -270,12 +272,12 @@ impl Machine {
         *self = base;
         self.start_over();
         self.worth_keeping = true;
-        self.tell(WorkflowEventKind::RolledBack { report: rollback.report });
-        self.ask_and_wait_anew();
+        self.emit(WorkflowEventKind::RolledBack { report: rollback.report });
+        self.announce_timers_and_decisions();
         self.after_stopping();
     }
 
-    /// Gives timers and decisions numbers that were never used, and the time they had left.
+    /// Gives timers and decisions fresh numbers, and the time they had left.
     fn renumber(&mut self, timers: u64, decisions: u64, later: u64) {
         let timer_of = |old: u64| old + timers;
         let decision_of = |old: u64| old + decisions;
@@ -302,7 +304,7 @@ impl Machine {
         self.next_decision += decisions;
     }
 
-    /// What ran at the checkpoint has to run again, or has been stopped.
+    /// Restarts the tasks that ran at the checkpoint, or ends those that were being stopped.
     fn start_over(&mut self) {
         let running: Vec<NodeId> = std::mem::take(&mut self.running).into_iter().collect();
         self.parked.clear();
@@ -318,7 +320,7 @@ impl Machine {
                 self.enqueue(id);
             }
         }
-        // Only now: the end of one may stop others, which must not be taken to be running.
+        // Only now: the end of one node may stop others, which must not count as running.
         for id in stopped {
             self.attempt_failed(id, TaskFailure::new("cancelled", "rolled back"), true);
         }

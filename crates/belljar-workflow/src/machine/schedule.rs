@@ -1,4 +1,4 @@
-//! What may start, and starting it.
+//! Scheduling: which tasks may start, and starting them.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ impl Machine {
         let outer = node.and_then(|node| Some(self.nodes.get(node)?.scope));
         let outer_home = outer.and_then(|outer| Some(self.scopes.get(&outer)?.home));
         let (home, limit) = match &kind {
-            // The bound of the workflow itself is on what is performed.
+            // The limit of the workflow itself counts tasks that are performed.
             ScopeKind::Flow(own) => (id, (id != ROOT).then_some(own.settings.concurrency.max(1))),
             ScopeKind::Each(_) | ScopeKind::Round(_) | ScopeKind::Fallback => {
                 (outer_home.unwrap_or(ROOT), None)
@@ -58,7 +58,7 @@ impl Machine {
         let nodes: Vec<NodeId> =
             defs.into_iter().filter_map(|def| self.add_node(scope, def, None)).collect();
         for node in &nodes {
-            self.wire(*node);
+            self.count_dependencies(*node);
         }
         nodes
     }
@@ -68,7 +68,7 @@ impl Machine {
         u32::try_from(self.defs.len() - 1).unwrap_or(u32::MAX)
     }
 
-    /// A node that waits. One with an item is not known by name in its scope.
+    /// Adds a node that waits. A node with an item has no name in its scope.
     pub(super) fn add_node(
         &mut self,
         scope: ScopeId,
@@ -99,8 +99,8 @@ impl Machine {
         Some(id)
     }
 
-    /// Counts what a node waits for, and makes it ready if that is nothing.
-    pub(super) fn wire(&mut self, id: NodeId) {
+    /// Counts the dependencies of a node, and makes it ready if there are none left.
+    pub(super) fn count_dependencies(&mut self, id: NodeId) {
         let Some((node, def)) = self.node(id) else { return };
         let Some(scope) = self.scopes.get(&node.scope) else { return };
         let deps: std::collections::BTreeSet<NodeId> =
@@ -135,7 +135,7 @@ impl Machine {
         }
     }
 
-    /// Puts a node among those that wait for a slot.
+    /// Queues a node for a slot.
     pub(super) fn enqueue(&mut self, id: NodeId) {
         if let Some(node) = self.nodes.get_mut(id) {
             node.timer = None;
@@ -144,8 +144,8 @@ impl Machine {
         }
     }
 
-    /// Starts all that may start.
-    pub(super) fn settle(&mut self) {
+    /// Starts every task that may start.
+    pub(super) fn start_ready(&mut self) {
         let mut steps = 0;
         while self.status == WorkflowStatus::Running {
             steps += 1;
@@ -164,13 +164,13 @@ impl Machine {
         }
     }
 
-    /// Whether one more may be performed.
+    /// Whether one more task may be performed.
     pub(super) fn has_slot(&self) -> bool {
         let bound = self.home(ROOT).map_or(1, |home| home.settings.concurrency.max(1));
         self.running.len() + self.strays.len() < bound
     }
 
-    /// Looks at a node whose dependencies have ended.
+    /// Decides what to do with a node whose dependencies have ended.
     fn dispatch(&mut self, id: NodeId) {
         let Some((node, def)) = self.node(id) else { return };
         if !node.counted && !self.take_room(id) {
@@ -208,7 +208,7 @@ impl Machine {
         u32::try_from(distinct.len()).unwrap_or(u32::MAX)
     }
 
-    /// Counts a node as under way in its scope, or has it wait until it can be.
+    /// Counts a node as under way in its scope, or queues it until there is a place.
     fn take_room(&mut self, id: NodeId) -> bool {
         let Some(node) = self.nodes.get_mut(id) else { return false };
         let Some(scope) = self.scopes.get_mut(&node.scope) else { return false };
@@ -221,7 +221,7 @@ impl Machine {
         true
     }
 
-    /// Begins what a node does.
+    /// Begins the action of a node.
     fn enter(&mut self, id: NodeId, def: &Task) {
         match &def.action {
             Action::McpTool(_) | Action::CodeExecution(_) | Action::Sandbox(_) => {
@@ -252,7 +252,7 @@ impl Machine {
         }
     }
 
-    /// A value of a node with its templates resolved.
+    /// A value with its templates rendered for a node.
     pub(super) fn rendered(&self, id: NodeId, value: &Value) -> Result<Value, TemplateError> {
         match self.nodes.get(id) {
             Some(node) => render(value, &NameLookup::of(self, node)),
@@ -277,14 +277,14 @@ impl Machine {
             language = Some(code.language.clone());
         }
         let kind = kind(&def.action).to_owned();
-        self.tell(WorkflowEventKind::TaskStarted {
+        self.emit(WorkflowEventKind::TaskStarted {
             task: task.clone(),
             kind,
             attempt,
             speculative,
         });
         if let Some(language) = language {
-            self.tell(WorkflowEventKind::CodeExecutionStarted { task, attempt, language });
+            self.emit(WorkflowEventKind::CodeExecutionStarted { task, attempt, language });
         }
     }
 
@@ -310,7 +310,8 @@ impl Machine {
             Err(error) => return self.fail_for_good(id, template_failure(&error)),
         };
         let Some(ms) = milliseconds(&value) else {
-            let failure = TaskFailure::new("wait", format!("{value} is no number of milliseconds"));
+            let failure =
+                TaskFailure::new("wait", format!("{value} is not a number of milliseconds"));
             return self.fail_for_good(id, failure);
         };
         let timer = self.set_timer_at(from.saturating_add(ms), TimerPurpose::Wake(id));
@@ -328,7 +329,7 @@ impl Machine {
         }
     }
 
-    /// Performs a node, with what it was to perform when it is a repetition of something in doubt.
+    /// Performs a node; a node in doubt repeats exactly the work it had.
     fn start(&mut self, id: NodeId) {
         let Some((node, def)) = self.node(id) else { return };
         let again = node.work.is_some();
@@ -357,7 +358,7 @@ impl Machine {
         self.send(id, again);
     }
 
-    /// Has a node that is running performed, with a time limit of its own.
+    /// Emits the start of a running node, with a time limit of its own.
     pub(super) fn send(&mut self, id: NodeId, again: bool) {
         let Some((node, def)) = self.node(id) else { return };
         let Some(work) = node.work.clone() else { return };
@@ -376,7 +377,7 @@ impl Machine {
         self.set_timeout(id, &def);
     }
 
-    /// Performs a node ahead of a decision.
+    /// Emits the start of a run ahead of a decision.
     pub(super) fn send_ahead(&mut self, id: NodeId, work: &TaskWork, files: Option<u64>) {
         let Some((node, def)) = self.node(id) else { return };
         let start = TaskStart {
@@ -395,7 +396,7 @@ impl Machine {
     }
 }
 
-/// A whole number of milliseconds, also when it came as text or with a fraction.
+/// A whole number of milliseconds, also from text or a fraction.
 fn milliseconds(value: &Value) -> Option<u64> {
     let number = match value {
         Value::Number(number) => number.as_f64()?,

@@ -1,4 +1,4 @@
-//! How large the workflow is, and what happens when it is too large: it fails.
+//! The size of a workflow. A workflow that grows too large fails.
 
 use serde_json::Value;
 
@@ -7,33 +7,38 @@ use super::parts::{ScopeKind, SideEffectKind, TaskNode, TaskScope};
 use crate::bounds::{GROWTH_BYTES, INSTANCES, STATE_BYTES, STEPS, bytes_of};
 use crate::effect::{TaskFailure, TaskWork};
 
-/// What a node has besides its values, about.
+/// About what a node takes besides its values.
 const NODE_BYTES: usize = 100;
 
 impl Machine {
-    /// Counts bytes that came to the state.
+    /// Counts bytes added to the state.
     pub(super) fn grow(&mut self, bytes: usize) {
         self.grown = self.grown.saturating_add(bytes);
     }
 
-    /// Why the workflow cannot go on after so many steps of one input.
+    /// Why the workflow exceeds its limits, after so many steps of one input.
     pub(super) fn beyond_bounds(&mut self, steps: usize) -> Option<TaskFailure> {
         if steps > STEPS {
-            return Some(too_large(format!("more than {STEPS} tasks began at once")));
+            return Some(too_large(format!("more than {STEPS} tasks began because of one input")));
         }
         if self.nodes.len() > INSTANCES || self.defs.len() > INSTANCES {
-            return Some(too_large(format!("it has more than {INSTANCES} task instances")));
+            return Some(too_large(format!(
+                "the workflow has more than {INSTANCES} task instances"
+            )));
         }
         if self.grown < GROWTH_BYTES {
             return None;
         }
         self.grown = 0;
         let bytes = self.bytes();
-        (bytes > STATE_BYTES)
-            .then(|| too_large(format!("its values have {bytes} bytes; {STATE_BYTES} are allowed")))
+        (bytes > STATE_BYTES).then(|| {
+            too_large(format!(
+                "the values of the workflow have {bytes} bytes; at most {STATE_BYTES} are allowed"
+            ))
+        })
     }
 
-    /// Bytes of all its values.
+    /// Bytes of all values of the workflow.
     fn bytes(&self) -> usize {
         let nodes: usize = self.nodes.iter().map(bytes_of_node).sum();
         let scopes: usize = self.scopes.values().map(bytes_of_scope).sum();
@@ -76,7 +81,7 @@ fn bytes_of_scope(scope: &TaskScope) -> usize {
     }
 }
 
-/// Bytes of what is performed.
+/// Bytes of one task's work.
 pub(super) fn bytes_of_work(work: &TaskWork) -> usize {
     let map = |map: &serde_json::Map<String, Value>| -> usize {
         map.iter().map(|(key, value)| key.len() + bytes_of(value)).sum()

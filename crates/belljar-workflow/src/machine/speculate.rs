@@ -1,8 +1,8 @@
 //! Running ahead of a decision.
 //!
-//! A task that waits for nothing but an open decision may be performed as if the answer were yes, with
-//! nothing but reading. What it gives is held. When the task's turn comes, what it would perform is
-//! worked out afresh: if that is the same, what ran ahead is adopted, otherwise it is forgotten.
+//! A task that waits only for an open decision may run as if the answer were yes, if it only reads.
+//! Its result is held. When the task's turn comes, its work is rendered again: if it is the same,
+//! the result is used, otherwise it is dropped.
 
 use serde_json::Value;
 
@@ -15,7 +15,7 @@ use crate::event::WorkflowEventKind;
 use crate::template::holds;
 
 impl Machine {
-    /// Runs what waits for a node ahead, as if it had this result.
+    /// Runs the dependants of a node ahead, as if the node had this result.
     pub(super) fn run_dependants_ahead(&mut self, id: NodeId, value: &Value) {
         let Some(node) = self.nodes.get(id) else { return };
         for dependant in node.dependants.clone() {
@@ -53,8 +53,8 @@ impl Machine {
         self.send_ahead(id, &work, files);
     }
 
-    /// What ran ahead has ended before it was wanted.
-    pub(super) fn ahead_ended(&mut self, id: NodeId, outcome: TaskOutcome) {
+    /// Stores the outcome of a run that ended before its decision.
+    pub(super) fn speculation_ended(&mut self, id: NodeId, outcome: TaskOutcome) {
         self.running.remove(&id);
         if matches!(outcome.ending, TaskEnding::Failed { .. }) {
             return self.drop_ahead(id);
@@ -64,7 +64,7 @@ impl Machine {
         }
     }
 
-    /// Adopts what ran ahead of a node whose turn has come, if it did what is wanted now.
+    /// Uses a run ahead of a node whose turn has come, if its work is still the same.
     pub(super) fn adopt_ahead(&mut self, id: NodeId) -> bool {
         let Some((node, def)) = self.node(id) else { return false };
         let Some(ahead) = &node.ahead else { return false };
@@ -85,14 +85,14 @@ impl Machine {
         node.files = ahead.files;
         node.work = Some(ahead.work);
         let task = node.name.clone();
-        self.tell(WorkflowEventKind::SpeculationAdopted { task });
+        self.emit(WorkflowEventKind::SpeculationAdopted { task });
         if let Some(outcome) = ahead.outcome {
             self.take_outcome(id, outcome);
         }
         true
     }
 
-    /// Forgets what ran ahead of a node.
+    /// Drops the run ahead of a node.
     pub(super) fn drop_ahead(&mut self, id: NodeId) {
         let Some(node) = self.nodes.get_mut(id) else { return };
         let Some(ahead) = node.ahead.take() else { return };
@@ -104,6 +104,6 @@ impl Machine {
             self.strays.insert((task.clone(), ahead.attempt));
             self.out.push(Effect::Cancel { instance: task.clone(), attempt: ahead.attempt });
         }
-        self.tell(WorkflowEventKind::SpeculationDropped { task });
+        self.emit(WorkflowEventKind::SpeculationDropped { task });
     }
 }

@@ -1,4 +1,4 @@
-//! How things are stopped, and how scopes and the workflow end.
+//! Stopping tasks, and the end of scopes and of the workflow.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use crate::effect::{Effect, Finish, TaskFailure, WorkflowStatus};
 use crate::event::WorkflowEventKind;
 
 impl Machine {
-    /// Stops all that has not ended in a scope.
+    /// Stops every open node of a scope.
     pub(super) fn stop_scope(&mut self, id: ScopeId, failure: Option<TaskFailure>) {
         let Some(scope) = self.scopes.get_mut(&id) else { return };
         if scope.stopped {
@@ -28,7 +28,7 @@ impl Machine {
         }
     }
 
-    /// Stops a node: at once, or when its performer says it has.
+    /// Stops a node: at once, or when its performer reports its end.
     pub(super) fn stop(&mut self, id: NodeId, why: NodeStop) {
         let Some(node) = self.nodes.get_mut(id) else { return };
         let (phase, child, attempt, instance) =
@@ -54,7 +54,7 @@ impl Machine {
                 }
                 return;
             }
-            NodePhase::InDoubt => self.leave_doubt(id, None),
+            NodePhase::InDoubt => self.record_doubt(id, None),
             NodePhase::Waiting
             | NodePhase::Ready
             | NodePhase::Queued
@@ -72,7 +72,7 @@ impl Machine {
         }
     }
 
-    /// An attempt, or a container, took too long.
+    /// The time limit of an attempt or a container has passed.
     pub(super) fn timed_out(&mut self, id: NodeId) {
         if let Some(node) = self.nodes.get_mut(id) {
             node.timer = None;
@@ -82,7 +82,7 @@ impl Machine {
         }
     }
 
-    /// Deals with the end of a scope that has nothing open any more.
+    /// Handles the end of a scope that has no open nodes.
     pub(super) fn end_if_empty(&mut self, id: ScopeId) {
         let Some(scope) = self.scopes.get_mut(&id) else { return };
         if scope.over || !scope.open.is_empty() || self.status == WorkflowStatus::New {
@@ -111,10 +111,10 @@ impl Machine {
         }
     }
 
-    /// After something that was being stopped has ended.
+    /// Continues after a stopped task has ended.
     pub(super) fn after_stopping(&mut self) {
         if self.status == WorkflowStatus::RollingBack {
-            self.go_on_rolling_back();
+            self.continue_rollback();
         } else {
             self.finish_if_stopped();
         }
@@ -157,17 +157,17 @@ impl Machine {
         self.output = output.clone();
         self.failure.clone_from(&failure);
         self.worth_keeping = true;
-        self.tell(WorkflowEventKind::WorkflowEnded { status, failure: failure.clone() });
+        self.emit(WorkflowEventKind::WorkflowEnded { status, failure: failure.clone() });
         self.out.push(Effect::Finish(Finish { status, output, failure }));
     }
 
-    /// The whole took too long.
+    /// The time limit of the workflow has passed.
     pub(super) fn took_too_long(&mut self) {
         let failure = TaskFailure::new("timeout", "the workflow took too long");
         self.stop_all(WorkflowStatus::Failed, failure);
     }
 
-    /// Ends the workflow as soon as what runs has stopped.
+    /// Ends the workflow as soon as its running tasks have stopped.
     pub(super) fn stop_all(&mut self, ending: WorkflowStatus, failure: TaskFailure) {
         if !matches!(self.status, WorkflowStatus::Running | WorkflowStatus::Paused) {
             return;

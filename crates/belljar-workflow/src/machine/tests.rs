@@ -4,10 +4,10 @@ mod bench;
 mod bounds;
 mod commands;
 mod containers;
-mod flow;
 mod persons;
 mod random;
 mod recovery;
+mod tasks;
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! What can be seen of a machine.
+//! Read-only views of a machine.
 
 use std::sync::LazyLock;
 
@@ -13,17 +13,17 @@ use crate::effect::{RollbackReport, TaskFailure, WorkflowDecision, WorkflowStatu
 static NONE: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
 
 impl Machine {
-    /// The id it was given.
+    /// The id of the workflow.
     pub fn flow(&self) -> &str {
         &self.flow
     }
 
-    /// Where it is.
+    /// The status of the workflow as a whole.
     pub fn status(&self) -> WorkflowStatus {
         self.status
     }
 
-    /// Inputs taken so far: the number of the newest, and of the checkpoint after it.
+    /// The number of the newest input, which is also that of the checkpoint after it.
     pub fn taken(&self) -> u64 {
         self.taken
     }
@@ -33,12 +33,13 @@ impl Machine {
         self.told
     }
 
-    /// Grows with every rollback.
+    /// The branch the workflow is on: grows with every rollback.
     pub fn branch(&self) -> u32 {
         self.branch
     }
 
-    /// The workflow as it is now, with all that was injected, replanned and modified. Made anew.
+    /// The workflow as it is now, with all injected, replanned and modified tasks. Built on each
+    /// call.
     pub fn dag(&self) -> Dag {
         let mut dag = Dag { name: self.name.clone(), ..Dag::default() };
         dag.description.clone_from(&self.description);
@@ -57,17 +58,17 @@ impl Machine {
         dag
     }
 
-    /// What it was given, with what it has by default.
+    /// The inputs given to the workflow, with its defaults.
     pub fn inputs(&self) -> &Map<String, Value> {
         self.home(ROOT).map_or(&NONE, |home| &home.inputs)
     }
 
-    /// Its state.
+    /// The state of the workflow, by part.
     pub fn state(&self) -> &Map<String, Value> {
         self.home(ROOT).map_or(&NONE, |home| &home.state)
     }
 
-    /// Results of tasks that have ended, by id. Made anew.
+    /// The results of tasks that have ended, by id. Built on each call.
     pub fn results(&self) -> Map<String, Value> {
         let Some(root) = self.scopes.get(&ROOT) else { return Map::new() };
         let nodes = root.names.iter().filter_map(|(name, id)| Some((name, self.nodes.get(*id)?)));
@@ -75,27 +76,27 @@ impl Machine {
         ended.map(|(name, node)| (name.clone(), node.result.clone())).collect()
     }
 
-    /// What it gave; null until it has ended well.
+    /// The output of the workflow; null until it has completed.
     pub fn output(&self) -> &Value {
         &self.output
     }
 
-    /// Why it failed or was aborted.
+    /// Why the workflow failed or was aborted.
     pub fn failure(&self) -> Option<&TaskFailure> {
         self.failure.as_ref()
     }
 
-    /// Every task instance there is, in the order they came to be. Of a loop, the last two rounds.
+    /// Every task instance in the order of creation; of a loop, the last two rounds.
     pub fn tasks(&self) -> Vec<TaskView> {
         self.nodes.iter().filter_map(|node| self.view(node)).collect()
     }
 
-    /// One task instance.
+    /// The task instance at a path.
     pub fn task(&self, instance: &str) -> Option<TaskView> {
         self.view(self.nodes.get(self.nodes.named(instance)?)?)
     }
 
-    /// The result of one task instance that has ended.
+    /// The result of a task instance that has ended.
     pub fn result_of(&self, instance: &str) -> Option<&Value> {
         let node = self.nodes.get(self.nodes.named(instance)?)?;
         node.has_ended().then_some(&node.result)
@@ -117,7 +118,7 @@ impl Machine {
         })
     }
 
-    /// The attempts that are being performed: the task instance, the key of its work, the attempt.
+    /// Attempts under way: the path of the instance, the key of its work, and the attempt.
     pub fn under_way(&self) -> Vec<(String, String, u32)> {
         let running = self.running.iter().filter_map(|id| self.nodes.get(*id));
         let keyed = running.filter_map(|node| {
@@ -126,32 +127,32 @@ impl Machine {
         keyed.collect()
     }
 
-    /// Decisions that are open, oldest first.
+    /// Open decisions, oldest first.
     pub fn decisions(&self) -> Vec<WorkflowDecision> {
         self.decisions.values().map(|pending| pending.decision.clone()).collect()
     }
 
-    /// What it was allowed when it was made, in its performer's words.
+    /// The terms given by [`with_terms`](Self::with_terms).
     pub fn terms(&self) -> &Value {
         &self.terms
     }
 
-    /// The newest version of its files.
+    /// The newest version of the workflow's files.
     pub fn files(&self) -> &WorkflowFiles {
         self.files.now()
     }
 
-    /// A version that a task which is under way sees.
+    /// A version of the files that a running task sees.
     pub fn files_at(&self, version: u64) -> Option<&WorkflowFiles> {
         self.files.at(version)
     }
 
-    /// Timers that are set: id and when.
+    /// Timers that are set: id and time.
     pub fn timers(&self) -> Vec<(u64, u64)> {
         self.timers.iter().map(|(id, timer)| (*id, timer.at_ms)).collect()
     }
 
-    /// What is being performed: instance and attempt.
+    /// Attempts under way: instance and attempt.
     pub fn running(&self) -> Vec<(String, u32)> {
         let performed = self.running.iter().filter(|id| !self.parked.contains_key(id));
         let nodes = performed.filter_map(|id| self.nodes.get(*id));
@@ -166,18 +167,18 @@ impl Machine {
         all
     }
 
-    /// What came of the last rollback.
+    /// The report of the last rollback.
     pub fn last_rollback(&self) -> Option<&RollbackReport> {
         self.last_rollback.as_ref()
     }
 
-    /// What became of a command.
+    /// The answer to a command, by its id.
     pub fn acknowledgement(&self, command: &str) -> Option<&Acknowledgement> {
         self.commands.get(command)
     }
 }
 
-/// Where a node is, for people.
+/// The state of a node, for people.
 pub(crate) fn status(node: &TaskNode) -> TaskStatus {
     match node.phase {
         NodePhase::Waiting => TaskStatus::Waiting,
@@ -195,7 +196,7 @@ pub(crate) fn status(node: &TaskNode) -> TaskStatus {
     }
 }
 
-/// The word for a kind of task.
+/// The type of a task, as in its file.
 pub(crate) fn kind(action: &Action) -> &'static str {
     match action {
         Action::McpTool(_) => "mcp_tool",

@@ -1,4 +1,4 @@
-//! From a task to work that can be performed: templates resolved, and a key.
+//! Renders a task into work that can be performed, and gives it a key.
 
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
@@ -11,7 +11,7 @@ use crate::effect::{TaskFailure, TaskWork};
 use crate::template::{TemplateError, TemplateNames, render, render_map, render_text};
 
 impl Machine {
-    /// What a node is to perform; nothing for tasks that perform nothing.
+    /// The work of a node; `None` for tasks that perform nothing.
     pub(super) fn work_of(
         &self,
         node: &TaskNode,
@@ -36,7 +36,7 @@ impl Machine {
         })
     }
 
-    /// What undoes a node that has ended with `result`.
+    /// The compensation of a node that has ended with `result`.
     pub(super) fn undo_of(
         &self,
         node: &TaskNode,
@@ -58,7 +58,7 @@ impl Machine {
         })
     }
 
-    /// What tells an effect from all others: workflow, branch, instance and what is done.
+    /// The key that identifies an effect: workflow, branch, instance and work.
     pub(super) fn key(&self, instance: &str, work: &TaskWork) -> String {
         let work = serde_json::to_value(work).unwrap_or_default();
         let mut text = String::new();
@@ -135,18 +135,18 @@ pub(super) fn as_text(value: Value) -> String {
     value.to_string()
 }
 
-/// What a compensation sees as `args`.
+/// The value that a compensation sees as `args`.
 fn arguments(work: &TaskWork) -> Value {
     match work {
         TaskWork::McpTool(call) => Value::Object(call.arguments.clone()),
         TaskWork::CodeExecution(code) => Value::Object(code.context.clone()),
         TaskWork::Sandbox { action } => serde_json::to_value(action).unwrap_or_default(),
-        // It undoes, and nothing undoes it.
+        // It is a compensation, and compensations are not undone.
         TaskWork::RestoreSandbox { .. } => Value::Null,
     }
 }
 
-/// A task with other arguments: those named change, the others stay.
+/// A task with some arguments changed; the others stay.
 pub(super) fn with_arguments(def: &Task, given: &Map<String, Value>) -> Result<Task, String> {
     let mut task = def.clone();
     let arguments = match &mut task.action {
@@ -193,7 +193,7 @@ fn canonical(value: &Value, out: &mut String) {
     }
 }
 
-/// A template that gave nothing, as a failure of the task.
+/// A failed template as a failure of the task.
 pub(super) fn template_failure(error: &TemplateError) -> TaskFailure {
     TaskFailure { lasting: true, ..TaskFailure::new("template", error.to_string()) }
 }

@@ -1,6 +1,6 @@
-//! What the values that one template makes amount to, and filters that count them.
+//! Counts the values that one template makes, and replaces filters by ones that count.
 //!
-//! Filters that make much of little are left out, or have bounds here.
+//! Filters that make large values from small ones are removed, or limited here.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -18,10 +18,10 @@ struct TemplateUsage {
 
 impl Object for TemplateUsage {}
 
-/// Items that all values of one template may have.
+/// The most items that all values of one template may have.
 const ALL_ITEMS: usize = 4 * ITEMS;
 
-/// Puts bounded filters and functions in place of all there are.
+/// Replaces filters and functions by limited ones.
 pub(super) fn add(environment: &mut Environment<'static>) {
     for name in ["indent", "slice", "batch", "format", "chain", "zip", "pprint", "escape", "e"] {
         environment.remove_filter(name);
@@ -72,10 +72,10 @@ pub(super) fn add(environment: &mut Environment<'static>) {
 }
 
 fn too_much() -> Error {
-    Error::new(ErrorKind::InvalidOperation, "it makes too much: a value is too large")
+    Error::new(ErrorKind::InvalidOperation, "the template makes a value that is too large")
 }
 
-/// Counts a value, or says that it is too much.
+/// Counts a value, or fails when it is too large.
 pub(super) fn counted(state: &State<'_, '_>, value: Value) -> Result<Value, Error> {
     let (bytes, items) = size(&value)?;
     spend(state, bytes, items)?;
@@ -115,16 +115,16 @@ fn measure(value: &Value, left: usize, bytes: &mut usize, items: &mut usize) -> 
     Ok(())
 }
 
-/// What may be multiplied: a text or a list would be repeated.
+/// The operand of a multiplication: a text or a list would be repeated.
 fn number(value: Value) -> Result<Value, Error> {
     if matches!(value.kind(), ValueKind::Number | ValueKind::Bool) {
         return Ok(value);
     }
-    let what = format!("only numbers are multiplied, not a {}", value.kind());
+    let what = format!("only numbers can be multiplied, not a {}", value.kind());
     Err(Error::new(ErrorKind::InvalidOperation, what))
 }
 
-/// A text with others in place of parts of it.
+/// The filter `replace`, limited.
 pub(super) fn replace(
     state: &State<'_, '_>,
     text: &str,
@@ -139,7 +139,7 @@ pub(super) fn replace(
     Ok(Value::from(text.replace(old, new)))
 }
 
-/// A list as text.
+/// The filter `join`, limited.
 pub(super) fn join(state: &State<'_, '_>, list: &Value, by: &str) -> Result<Value, Error> {
     let (bytes, items) = size(list)?;
     let bytes = items.saturating_mul(by.len()).saturating_add(bytes);
@@ -151,7 +151,7 @@ pub(super) fn join(state: &State<'_, '_>, list: &Value, by: &str) -> Result<Valu
     Ok(Value::from(parts.join(by)))
 }
 
-/// A sum of numbers.
+/// The filter `sum`, for numbers only.
 fn sum(list: &Value) -> Result<Value, Error> {
     let (mut whole, mut broken, mut exact) = (0_i64, 0.0_f64, true);
     for item in list.try_iter()? {
@@ -165,7 +165,7 @@ fn sum(list: &Value) -> Result<Value, Error> {
     Ok(if exact { Value::from(whole) } else { Value::from(broken) })
 }
 
-/// A value as JSON.
+/// The filter `tojson`, limited.
 pub(super) fn json(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
     let (bytes, items) = size(value)?;
     spend(state, bytes, items)?;
@@ -174,12 +174,12 @@ pub(super) fn json(state: &State<'_, '_>, value: &Value) -> Result<Value, Error>
         .map_err(|error| Error::new(ErrorKind::BadSerialization, "not JSON").with_source(error))
 }
 
-/// Whole numbers, at most 100 000.
+/// The function `range`, limited to 100 000 numbers.
 fn range(first: i64, second: Option<i64>, step: Option<i64>) -> Result<Value, Error> {
     let (from, to) = second.map_or((0, first), |second| (first, second));
     let (from, to, step) = (i128::from(from), i128::from(to), i128::from(step.unwrap_or(1)));
     if step == 0 {
-        return Err(Error::new(ErrorKind::InvalidOperation, "a range with a step of 0"));
+        return Err(Error::new(ErrorKind::InvalidOperation, "range has a step of 0"));
     }
     let count =
         if (step > 0) == (from < to) { (to - from).abs().div_euclid(step.abs()) } else { -1 };

@@ -13,22 +13,22 @@ const BLOCKS: usize = 300;
 /// Whether an expression can be given to minijinja.
 pub(super) fn bounded(expression: &str) -> Result<(), String> {
     if expression.len() > LONGEST {
-        return Err(format!("an expression of more than {LONGEST} bytes"));
+        return Err(format!("the expression has more than {LONGEST} bytes"));
     }
-    // No part of it has less than one letter.
+    // Every part has at least one character.
     if expression.len() > DEEPEST && DepthScan::over(expression, None).0 > DEEPEST {
-        return Err(format!("an expression of more than {DEEPEST} parts in a chain"));
+        return Err(format!("the expression chains more than {DEEPEST} parts"));
     }
     Ok(())
 }
 
-/// Whether a text with expressions in it can be.
+/// Whether a text can be given to minijinja, with all expressions in it.
 pub(super) fn bounded_text(text: &str) -> Result<(), String> {
     if text.len() <= DEEPEST {
         return Ok(());
     }
     if text.matches("{%").count() > BLOCKS {
-        return Err(format!("a text with more than {BLOCKS} `{{% %}}`"));
+        return Err(format!("the text has more than {BLOCKS} `{{% %}}`"));
     }
     let mut rest = text;
     while let Some((_, inside)) = rest.split_once('{') {
@@ -46,12 +46,12 @@ pub(super) fn bounded_text(text: &str) -> Result<(), String> {
         };
         let inside = inside.get(1..).unwrap_or_default();
         if close == "%}" && is_raw(inside) {
-            // What is raw is not read, and where it ends is not worth knowing.
-            return Err("a text of this length with `raw`".to_owned());
+            // Raw text is not parsed, and its end is not worth finding.
+            return Err("the text is too long to contain `raw`".to_owned());
         }
         let (depth, length) = DepthScan::over(inside, Some(close));
         if depth > DEEPEST || length > LONGEST {
-            return Err(format!("an expression of more than {DEEPEST} parts in a chain"));
+            return Err(format!("the expression chains more than {DEEPEST} parts"));
         }
         rest = inside.get(length..).unwrap_or_default();
     }
@@ -67,12 +67,12 @@ fn is_raw(inside: &str) -> bool {
 struct BracketLevel {
     /// Links of chains: `or`, `and`, `if`.
     chain: usize,
-    /// The deepest of what lies between them.
+    /// The deepest part between two links.
     deepest: usize,
-    /// What lies there now: its own links, and the deepest brackets in it.
+    /// The part that is being read: its own links, and its deepest brackets.
     links: usize,
     inner: usize,
-    /// The deepest before a comma.
+    /// The deepest part before a comma.
     before: usize,
 }
 
@@ -162,7 +162,7 @@ impl DepthScan {
         self.level.inner = self.level.inner.max(inside);
     }
 
-    /// What is not closed counts as closed at the end.
+    /// Ends the scan; open brackets count as closed here.
     fn end(mut self) -> usize {
         while !self.outer.is_empty() {
             self.close();

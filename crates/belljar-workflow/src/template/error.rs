@@ -1,38 +1,38 @@
-//! Errors of templates: what could not be rendered, in which template, and which name was near.
+//! Errors of templates: the reason, the template, and similar names.
 
 use super::DEPTH;
 
-/// Why a template gave nothing.
+/// Why a template could not be rendered or parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
-    /// It names something there is not.
+    /// The template uses a name that does not exist.
     #[error("unknown name {name} in `{template}`{}", did_you_mean(near))]
     Unknown {
         /// The name, as a path: `results.fetch`.
         name: String,
-        /// The template, shortened.
+        /// The beginning of the template.
         template: String,
-        /// Names that exist and look like it.
+        /// Similar names that exist.
         near: Vec<String>,
     },
-    /// It cannot be read, or went wrong on the way.
+    /// The template cannot be parsed, or failed while it was rendered.
     #[error("{what} in `{template}`")]
     Broken {
-        /// The template engine's own words, or ours.
+        /// The reason, as the template engine or our own check gives it.
         what: String,
-        /// The template, shortened.
+        /// The beginning of the template.
         template: String,
     },
-    /// It is meant to be an expression and is none.
+    /// The text must be one expression and is not.
     #[error("not an expression: {what} in `{template}`")]
     NotAnExpression {
         /// The reason it cannot be parsed.
         what: String,
-        /// The template, shortened.
+        /// The beginning of the template.
         template: String,
     },
-    /// It is in a value that is too deep.
-    #[error("a value is nested more than {DEPTH} deep")]
+    /// The value that holds the template is nested too deeply.
+    #[error("a value is nested more than {DEPTH} levels deep")]
     Deep,
 }
 

@@ -1,22 +1,22 @@
-//! Templates rewritten so that every value they make is counted.
+//! Rewrites templates so that every value they make is counted.
 //!
-//! minijinja's operators cannot be replaced, and constants are even joined while a template is read. So
-//! each operand of `+`, `~` and `*`, each list and each slice is given a filter (of [`budget`]) that
-//! says what it amounts to. Statements that keep text in memory are refused.
+//! minijinja's operators cannot be replaced, and it even joins constants while it parses. So each
+//! operand of `+`, `~` and `*`, each list and each slice gets a filter of [`budget`] that counts
+//! it. Statements that keep text in memory are refused.
 //!
 //! [`budget`]: super::budget
 
-/// Words that are no operands.
+/// Words that are not operands.
 const WORDS: [&str; 11] =
     ["and", "or", "not", "if", "elif", "else", "in", "is", "for", "set", "recursive"];
-/// Statements there may be.
+/// The statements that are allowed.
 const STATEMENTS: [&str; 7] = ["if", "elif", "else", "endif", "for", "endfor", "set"];
 
-/// Text that is no template lies between these, spelled so.
+/// Marks the beginning and end of text that is not a template; only this spelling is accepted.
 const RAW: &str = "{% raw %}";
 const END_RAW: &str = "{% endraw %}";
 
-/// An expression whose values are counted.
+/// An expression rewritten so that its values are counted.
 pub(super) fn expression(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 64);
     let tokens = read(text, None).0;
@@ -24,19 +24,20 @@ pub(super) fn expression(text: &str) -> String {
     out
 }
 
-/// A text whose expressions are.
+/// A text rewritten so that the values of its expressions are counted.
 pub(super) fn text(text: &str) -> Result<String, String> {
     rewritten(text, &mut rewrite)
 }
 
-/// An expression without its slices, if it has any: minijinja does not tell what they are taken of.
+/// An expression without its slices, if it has any: minijinja does not report the names they apply
+/// to.
 pub(super) fn unsliced_expression(text: &str) -> Option<String> {
     let mut out = String::with_capacity(text.len());
     may_slice(text).then(|| unslice(text, &read(text, None).0, &mut out))?;
     Some(out)
 }
 
-/// A text whose expressions have none.
+/// A text whose expressions have no slices, if one had any.
 pub(super) fn unsliced_text(text: &str) -> Option<String> {
     may_slice(text).then(|| rewritten(text, &mut unslice).ok())?
 }
@@ -45,22 +46,22 @@ fn may_slice(text: &str) -> bool {
     text.contains('[') && text.contains(':')
 }
 
-/// The names of the filters and of the tests in an expression.
+/// The filters and tests in an expression.
 pub(super) fn called_in_expression(text: &str) -> FiltersAndTests {
     let mut called = FiltersAndTests::default();
     called.collect(text, &read(text, None).0);
     called
 }
 
-/// The same of a text.
+/// The filters and tests in a text.
 pub(super) fn called_in_text(text: &str) -> FiltersAndTests {
     let mut called = FiltersAndTests::default();
-    // What cannot be read is told elsewhere.
+    // A text that cannot be parsed is reported elsewhere.
     let _ = rewritten(text, &mut |text, tokens, _| called.collect(text, tokens));
     called
 }
 
-/// What an expression calls that is no name.
+/// The names of filters and tests that a template uses.
 #[derive(Debug, Default)]
 pub(super) struct FiltersAndTests {
     pub(super) filters: Vec<String>,
@@ -87,7 +88,7 @@ impl FiltersAndTests {
     }
 }
 
-/// A text with its expressions written otherwise.
+/// A text with each expression rewritten by `rewrite`.
 fn rewritten(
     text: &str,
     rewrite: &mut dyn FnMut(&str, &[Token], &mut String),
@@ -98,8 +99,8 @@ fn rewritten(
         let (before, tag) = rest.split_at(at);
         out.push_str(before);
         if let Some(raw) = tag.strip_prefix(RAW) {
-            let (inside, after) = raw.split_once(END_RAW).ok_or("`raw` that does not end")?;
-            // As a literal, it is read here and nowhere else.
+            let (inside, after) = raw.split_once(END_RAW).ok_or("`raw` is not closed")?;
+            // As a literal, the raw text is not parsed again.
             out.push_str(&format!("{{{{ {} }}}}", serde_json::Value::from(inside)));
             rest = after;
             continue;
@@ -108,7 +109,7 @@ fn rewritten(
             Some(b'{') => "}}",
             Some(b'%') => "%}",
             Some(b'#') => {
-                rest = tag.split_once("#}").ok_or("a comment that does not end")?.1;
+                rest = tag.split_once("#}").ok_or("a comment is not closed")?.1;
                 continue;
             }
             Some(_) | None => {
@@ -125,14 +126,14 @@ fn rewritten(
         }
         out.push_str(open);
         rewrite(inside, &tokens, &mut out);
-        rest = after.strip_prefix(close).ok_or("a template that does not end")?;
+        rest = after.strip_prefix(close).ok_or("`{{` or `{%` is not closed")?;
         out.push_str(close);
     }
     out.push_str(rest);
     Ok(out)
 }
 
-/// Whether a statement may be there.
+/// Whether a statement is allowed.
 fn statement(text: &str, tokens: &[Token]) -> Result<(), String> {
     let names = tokens
         .iter()
@@ -140,7 +141,7 @@ fn statement(text: &str, tokens: &[Token]) -> Result<(), String> {
     let words: Vec<&str> = names.filter_map(|token| text.get(token.from..token.to)).collect();
     let first = words.first().copied().unwrap_or_default();
     if !STATEMENTS.contains(&first) || words.contains(&"recursive") {
-        return Err(format!("a statement that is not known here: {first}"));
+        return Err(format!("unknown statement {first}"));
     }
     let assigns = tokens.iter().any(|token| token.kind == TokenKind::Equals && token.level == 0);
     if first == "set" && !assigns {
@@ -157,7 +158,7 @@ enum TokenKind {
     Number,
     Open(char),
     Close,
-    /// What an operand goes on with.
+    /// An operator that continues an operand.
     Dot,
     Pipe,
     Colon,
@@ -199,7 +200,7 @@ fn read(text: &str, close: Option<&str>) -> (Vec<Token>, usize) {
         at += length;
         let Some(kind) = kind else { continue };
         let operand = tokens.last().is_some_and(|last: &Token| last.ends_operand());
-        // Not between two operands, it spreads arguments.
+        // A `*` that is not between two operands spreads arguments.
         let kind = if kind == TokenKind::Times && !operand { TokenKind::Other } else { kind };
         if kind == TokenKind::Close {
             level = level.saturating_sub(1);
@@ -210,7 +211,7 @@ fn read(text: &str, close: Option<&str>) -> (Vec<Token>, usize) {
     (tokens, at)
 }
 
-/// What a text begins with, nothing for a space, and its length.
+/// The token that a text begins with and its length; `None` for white space.
 fn token(rest: &str, letter: char) -> (Option<TokenKind>, usize) {
     let one = letter.len_utf8();
     let kind = match letter {
@@ -286,7 +287,7 @@ fn unslice(text: &str, tokens: &[Token], out: &mut String) {
     out.push_str(text.get(copied..).unwrap_or_default());
 }
 
-/// What is known of one level of brackets.
+/// One level of brackets, while an expression is rewritten.
 #[derive(Default, Clone, Copy)]
 struct BracketLevel {
     /// The operator before the operand that is being read.
@@ -296,7 +297,7 @@ struct BracketLevel {
     subscript: bool,
 }
 
-/// Writes an expression with filters after what is counted.
+/// Writes an expression with a filter after each value that is counted.
 fn rewrite(text: &str, tokens: &[Token], out: &mut String) {
     let mut levels = vec![BracketLevel::default()];
     let mut copied = 0;
@@ -348,7 +349,7 @@ fn rewrite(text: &str, tokens: &[Token], out: &mut String) {
     out.push_str(text.get(copied..).unwrap_or_default());
 }
 
-/// Opens or closes a level; whether it closes one that is counted.
+/// Opens or closes a level; returns whether it closed one that is counted.
 fn bracket(levels: &mut Vec<BracketLevel>, token: Token, last: Option<Token>) -> bool {
     if let TokenKind::Open(letter) = token.kind {
         let subscript = letter == '[' && last.is_some_and(Token::ends_operand);

@@ -1,12 +1,13 @@
-//! What agents written elsewhere expect of an expression: some methods and names of Python.
+//! Methods and names of Python that agents written for other frameworks expect in expressions.
 //!
-//! Methods read and never change. One that a value does not have is an error that names it.
+//! Methods read and never change a value. A method that a value does not have is an error that
+//! names it.
 
 use super::budget::{counted, join, replace};
 use minijinja::value::{FunctionArgs, Rest, Value, ValueKind, from_args};
 use minijinja::{Environment, Error, ErrorKind, State};
 
-/// Adds them.
+/// Adds the methods and tests to an environment.
 pub(super) fn add(environment: &mut Environment<'static>) {
     environment.set_unknown_method_callback(method);
     environment.add_function("len", length);
@@ -17,7 +18,7 @@ pub(super) fn add(environment: &mut Environment<'static>) {
     environment.add_test("False", |value: &Value| is_bool(value) && !value.is_true());
 }
 
-/// What an object can be asked, so that it is no part of it.
+/// Whether a name is a method of objects, so that it is not one of their keys.
 pub fn is_template_method(name: &str) -> bool {
     matches!(name, "get" | "items" | "keys" | "values")
 }
@@ -33,7 +34,7 @@ fn length(value: &Value) -> Result<usize, Error> {
     })
 }
 
-/// In place of nothing and of null, which is the result of a task that was skipped.
+/// The filter `default`: replaces a missing value and null, the result of a skipped task.
 fn default(value: &Value, given: Rest<Value>) -> Value {
     let missing = value.is_undefined() || value.is_none();
     let also_false = given.get(1).is_some_and(Value::is_true);
@@ -121,7 +122,7 @@ fn from<'a, T: FunctionArgs<'a, Output = T>>(arguments: &'a [Value]) -> Result<T
     from_args(arguments)
 }
 
-/// The letters to take away: those given, or white space.
+/// The characters to strip: those given, or white space.
 fn letters(arguments: &[Value]) -> Result<impl Fn(char) -> bool, Error> {
     let (given,): (Option<String>,) = from(arguments)?;
     Ok(move |letter: char| match &given {
@@ -144,7 +145,7 @@ fn split(text: &str, arguments: &[Value]) -> Result<Value, Error> {
     })
 }
 
-/// Whether one of the texts given, alone or in a list, passes.
+/// Whether one of the given texts, alone or in a list, passes the test.
 fn any(arguments: &[Value], test: impl Fn(&str) -> bool) -> Result<bool, Error> {
     let (first,): (&Value,) = from(arguments)?;
     if let Some(text) = first.as_str() {

@@ -1,4 +1,4 @@
-//! What the states of branches are made of: these are written by the reading of agents.
+//! Functions that combine the states of branches. The reader of agent files writes calls of them.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +7,15 @@ use minijinja::{Environment, Error, State};
 
 use super::budget::counted;
 
-/// Later mappings over earlier ones; what is no mapping is the part `result`.
+/// Merges mappings, later ones over earlier ones; a value that is not a mapping becomes the part
+/// `result`.
 const MERGED: &str = "__merged";
-/// The keys of a mapping whose values are not those of another.
+/// The keys of a mapping whose values differ from those of another.
 const CHANGED: &str = "__changed";
-/// What a branch gave: the keys of its state, `state` itself, and what is known about it.
+/// The result of a branch: the keys of its state, `state` itself, and data about the branch.
 const BRANCH: &str = "__branch";
 
-/// Adds them.
+/// Adds the functions to an environment.
 pub(super) fn add(environment: &mut Environment<'static>) {
     environment.add_function(MERGED, |state: &State<'_, '_>, parts: Rest<Value>| {
         counted(state, merged(&parts)?)
@@ -26,7 +27,7 @@ pub(super) fn add(environment: &mut Environment<'static>) {
     });
 }
 
-/// Whether a name is one of them.
+/// Whether a name is one of these functions.
 pub(super) fn is_function(name: &str) -> bool {
     matches!(name, MERGED | CHANGED | BRANCH)
 }

@@ -115,7 +115,7 @@ async fn f5_what_is_no_command_is_answered_too() {
     let driven = driver(&store, &world, "me").run("flow", &CancellationToken::new()).await;
     assert_eq!(driven.unwrap().status, WorkflowStatus::Completed);
     let answer = flows.answer("flow", "x", Duration::ZERO).await.unwrap().unwrap();
-    assert!(answer.refused.unwrap().contains("no command"));
+    assert!(answer.refused.unwrap().contains("not a valid command"));
 }
 
 /// A workflow whose host dies while `a` is under way, and what the next host begins, with these

@@ -14,8 +14,8 @@ mod values;
 use std::{fmt::Debug, pin::Pin};
 
 use belljar_workflow::workflow_store::{
-    Batch, EventRow, InputRow, IntentChange, Lease, LeaseRequest, NewFlow, StatusRow, Why,
-    WorkflowStore, WorkflowStoreError,
+    ClaimReason, IntentChange, LeaseRequest, NewWorkflowRow, WorkflowBatch, WorkflowEventRow,
+    WorkflowInputRow, WorkflowLease, WorkflowStatusUpdate, WorkflowStore, WorkflowStoreError,
 };
 
 /// Storage for one case, empty at first.
@@ -115,37 +115,46 @@ fn holds(what: &str, it_does: bool) -> CaseResult {
 async fn create(store: &impl WorkflowStore, id: &str, now_ms: i64) -> CaseResult {
     let (name, caller) = (format!("name of {id}"), "suite".to_owned());
     let snapshot = format!("start of {id}").into_bytes();
-    let new = NewFlow { id: id.to_owned(), name, caller, snapshot, created_ms: now_ms };
+    let new = NewWorkflowRow { id: id.to_owned(), name, caller, snapshot, created_ms: now_ms };
     Ok(store.create(new).await?)
 }
 
 /// A claim for ten seconds.
 pub(crate) fn wants(owner: &str, now_ms: i64) -> LeaseRequest {
     let owner = owner.to_owned();
-    LeaseRequest { owner, now_ms, until_ms: now_ms + 10_000, take_over: false, why: Why::Asked }
+    LeaseRequest {
+        owner,
+        now_ms,
+        until_ms: now_ms + 10_000,
+        take_over: false,
+        why: ClaimReason::Asked,
+    }
 }
 
 /// Makes a workflow and claims it.
-pub(crate) async fn owned(store: &impl WorkflowStore, id: &str) -> Result<Lease, CaseFailure> {
+pub(crate) async fn owned(
+    store: &impl WorkflowStore,
+    id: &str,
+) -> Result<WorkflowLease, CaseFailure> {
     create(store, id, 1).await?;
     Ok(store.claim(id, wants("suite", 1)).await?)
 }
 
-pub(crate) fn input(seq: u64, body: &[u8]) -> InputRow {
-    InputRow { seq, checkpoint: None, body: body.to_vec() }
+pub(crate) fn input(seq: u64, body: &[u8]) -> WorkflowInputRow {
+    WorkflowInputRow { seq, checkpoint: None, body: body.to_vec() }
 }
 
 /// An input with a checkpoint after it.
-fn marked(seq: u64, body: &[u8]) -> InputRow {
-    InputRow { seq, checkpoint: Some(format!("after {seq}")), body: body.to_vec() }
+fn marked(seq: u64, body: &[u8]) -> WorkflowInputRow {
+    WorkflowInputRow { seq, checkpoint: Some(format!("after {seq}")), body: body.to_vec() }
 }
 
-pub(crate) fn event(seq: u64, cause: u64) -> EventRow {
-    EventRow { seq, cause, body: format!("event {seq}").into_bytes() }
+pub(crate) fn event(seq: u64, cause: u64) -> WorkflowEventRow {
+    WorkflowEventRow { seq, cause, body: format!("event {seq}").into_bytes() }
 }
 
-pub(crate) fn inputs(inputs: Vec<InputRow>) -> Batch {
-    Batch { now_ms: 2, inputs, ..Batch::default() }
+pub(crate) fn inputs(inputs: Vec<WorkflowInputRow>) -> WorkflowBatch {
+    WorkflowBatch { now_ms: 2, inputs, ..WorkflowBatch::default() }
 }
 
 fn opened(key: &str, at: u64) -> IntentChange {
@@ -156,6 +165,6 @@ fn closed(key: &str, at: u64) -> IntentChange {
     IntentChange::Close { key: key.to_owned(), at }
 }
 
-pub(crate) fn standing(status: &str, due_ms: i64, finished: bool) -> Option<StatusRow> {
-    Some(StatusRow { status: status.to_owned(), due_ms, finished })
+pub(crate) fn standing(status: &str, due_ms: i64, finished: bool) -> Option<WorkflowStatusUpdate> {
+    Some(WorkflowStatusUpdate { status: status.to_owned(), due_ms, finished })
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    tampered::{Pause, Tampered},
+    flawed_store::{FlawedStore, Pause},
     world::{Fate, World, create, dag, driver, events, options, store, tool},
 };
 
@@ -40,7 +40,7 @@ async fn first_life(
     fate: &Arc<Fate>,
 ) -> Option<DriveResult> {
     let struck = Arc::clone(fate);
-    let mortal = Tampered::mortal((**store).clone(), Arc::new(move |_| struck.strikes()));
+    let mortal = FlawedStore::mortal((**store).clone(), Arc::new(move |_| struck.strikes()));
     let driver = Driver::new(Arc::new(mortal), Arc::clone(world), options("first"));
     let stop = CancellationToken::new();
     tokio::select! {
@@ -141,10 +141,11 @@ async fn f3_many_deaths_in_a_row() {
         let fate = Fate::at(point);
         let mortal = world.survives_with(Arc::clone(&fate));
         let struck = Arc::clone(&fate);
-        let tampered = Tampered::mortal((*store).clone(), Arc::new(move |_| struck.strikes()));
+        let flawed_store =
+            FlawedStore::mortal((*store).clone(), Arc::new(move |_| struck.strikes()));
         let mut again = options("mortal");
         again.take_over = true;
-        let driver = Driver::new(Arc::new(tampered), Arc::clone(&mortal), again);
+        let driver = Driver::new(Arc::new(flawed_store), Arc::clone(&mortal), again);
         let stop = CancellationToken::new();
         tokio::select! {
             biased;
@@ -173,7 +174,7 @@ async fn f3_a_host_that_wakes_up_late_changes_nothing() {
         let flows = create(&two, "flow", dag(twelve())).await;
         let world = Arc::new(World::default());
         let pause = Pause::before(commit);
-        let sleepy = Tampered::paused((*one).clone(), Arc::clone(&pause));
+        let sleepy = FlawedStore::paused((*one).clone(), Arc::clone(&pause));
         let first = Driver::new(Arc::new(sleepy), Arc::clone(&world), options("first"));
         let stop = CancellationToken::new();
         let first = first.run("flow", &stop);

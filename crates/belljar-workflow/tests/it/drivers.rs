@@ -6,13 +6,15 @@ use belljar_workflow::{
     DriveError, Driver, DriverClock as _, DriverOptions, LeaveReason, SqliteWorkflowStore,
     WhenIdle, WorkflowCommand, WorkflowEvent, WorkflowEventKind, WorkflowStatus,
     WorkflowStore as _, WorkflowStoreError,
-    workflow_store::{Batch, InputRow, LeaseRequest, LeftAlone, Why},
+    workflow_store::{
+        ClaimReason, LeaseRequest, ResumeExclusions, WorkflowBatch, WorkflowInputRow,
+    },
 };
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    tampered::Tampered,
+    flawed_store::FlawedStore,
     world::{TestClock, World, create, create_with, dag, driver, events, options, store, tool},
 };
 
@@ -79,7 +81,7 @@ async fn f3_a_workflow_that_is_taken_up_is_counted_once() {
     create(&store, "flow", dag(json!([tool("a", "pay", &[])]))).await;
     let world = Arc::new(World::default());
     let host = |owner: &str| {
-        let options = DriverOptions { why: Why::Found, ..options(owner) };
+        let options = DriverOptions { why: ClaimReason::Found, ..options(owner) };
         Driver::new(Arc::clone(&store), Arc::clone(&world), options)
     };
     let row = async || store.find("flow").await.unwrap().unwrap();
@@ -91,14 +93,17 @@ async fn f3_a_workflow_that_is_taken_up_is_counted_once() {
             "{refused:?}"
         );
     }
-    assert_eq!(row().await.vain, 1);
+    assert_eq!(row().await.fruitless_attempts, 1);
     host("one").give_up(claim).await;
     let given_up = row().await;
-    assert_eq!((given_up.vain, &*given_up.owner, given_up.lease_until_ms), (1, "one", 0));
+    assert_eq!(
+        (given_up.fruitless_attempts, &*given_up.owner, given_up.lease_until_ms),
+        (1, "one", 0)
+    );
     let claim = host("two").claim("flow").await.unwrap();
-    assert_eq!(row().await.vain, 2);
+    assert_eq!(row().await.fruitless_attempts, 2);
     let driven = host("two").drive(claim, &never()).await.unwrap();
-    assert_eq!((driven.status, row().await.vain), (WorkflowStatus::Completed, 0));
+    assert_eq!((driven.status, row().await.fruitless_attempts), (WorkflowStatus::Completed, 0));
 }
 
 /// Who is superseded has its tasks cancelled, writes nothing more, and says why (F3).
@@ -143,7 +148,7 @@ async fn f3_a_failed_commit_ends_the_driver() {
     let tasks = json!([tool("a", "pay", &[]), tool("b", "pay", &["a"]), tool("c", "pay", &["b"])]);
     let flows = create(&store, "flow", dag(tasks)).await;
     let world = Arc::new(World::default());
-    let full = Arc::new(Tampered::with_room((*store).clone(), 2));
+    let full = Arc::new(FlawedStore::with_room((*store).clone(), 2));
     let failing = Driver::new(full, Arc::clone(&world), options("full"));
     let failed = failing.run("flow", &never()).await;
     assert!(matches!(failed, Err(DriveError::Store(WorkflowStoreError::Failed(_)))), "{failed:?}");
@@ -211,7 +216,7 @@ async fn f3_dispatch_finds_what_needs_a_host() {
     stop.cancel();
     assert_eq!(driver.run("asleep", &stop).await.unwrap().reason, LeaveReason::Stopped);
     let found = async |now_ms| -> Vec<String> {
-        let rows = store.abandoned(now_ms, LeftAlone::default(), 9).await.unwrap();
+        let rows = store.abandoned(now_ms, ResumeExclusions::default(), 9).await.unwrap();
         rows.into_iter().map(|row| row.id).collect()
     };
     assert_eq!(found(2_000_000_000_000).await, ["new"]);
@@ -257,11 +262,15 @@ async fn f3_a_replay_that_differs_is_an_error() {
     let store = store(directory.path());
     create(&store, "flow", dag(json!([tool("a", "pay", &[])]))).await;
     let (owner, now_ms) = ("odd".to_owned(), 1);
-    let request = LeaseRequest { owner, now_ms, until_ms: 2, take_over: false, why: Why::Asked };
+    let request =
+        LeaseRequest { owner, now_ms, until_ms: 2, take_over: false, why: ClaimReason::Asked };
     let lease = store.claim("flow", request).await.unwrap();
     let body = serde_json::to_vec(&json!({"now_ms": 1, "input": "begin"})).unwrap();
-    let inputs = vec![InputRow { seq: 1, checkpoint: None, body }];
-    store.commit(&lease, Batch { now_ms, inputs, ..Batch::default() }).await.unwrap();
+    let inputs = vec![WorkflowInputRow { seq: 1, checkpoint: None, body }];
+    store
+        .commit(&lease, WorkflowBatch { now_ms, inputs, ..WorkflowBatch::default() })
+        .await
+        .unwrap();
     let world = Arc::new(World::default());
     let driven = driver(&store, &world, "me").run("flow", &never()).await;
     assert!(matches!(driven, Err(DriveError::Damaged { .. })), "{driven:?}");

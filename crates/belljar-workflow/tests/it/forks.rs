@@ -23,7 +23,7 @@ fn tasks() -> Value {
 }
 
 /// A workflow of these that has ended, and who drove it.
-struct Ran {
+struct TestRun {
     _kept: TempDir,
     store: Arc<SqliteWorkflowStore>,
     flows: Workflows<SqliteWorkflowStore>,
@@ -32,14 +32,14 @@ struct Ran {
     stop: CancellationToken,
 }
 
-async fn ran() -> Ran {
+async fn ran() -> TestRun {
     let directory = tempfile::tempdir().unwrap();
     let store = store(directory.path());
     let flows = create(&store, "flow", dag(tasks())).await;
     let (world, stop) = (Arc::new(World::default()), CancellationToken::new());
     let driver = driver(&store, &world, "me");
     driver.run("flow", &stop).await.unwrap();
-    Ran { _kept: directory, store, flows, world, driver, stop }
+    TestRun { _kept: directory, store, flows, world, driver, stop }
 }
 
 async fn after(store: &SqliteWorkflowStore, task: &str) -> u64 {
@@ -82,7 +82,7 @@ async fn f6_a_checkpoint_that_was_rolled_back_is_not_forked() {
 
 #[tokio::test]
 async fn f6_a_fork_does_not_undo_what_the_other_did() {
-    let Ran { _kept, store, flows, world, driver, stop } = ran().await;
+    let TestRun { _kept, store, flows, world, driver, stop } = ran().await;
     let (begin, at) = (after(&store, "begin").await, after(&store, "a").await);
     flows.fork("flow", Some(at), "fork", 2, None).await.unwrap();
     assert_eq!(driver.run("fork", &stop).await.unwrap().status, WorkflowStatus::Completed);
@@ -113,7 +113,7 @@ async fn f6_a_fork_does_not_undo_what_the_other_did() {
 
 #[tokio::test]
 async fn f3_a_fork_that_is_paused_is_never_without_its_pause() {
-    let Ran { _kept, store, flows, world, driver, stop } = ran().await;
+    let TestRun { _kept, store, flows, world, driver, stop } = ran().await;
     let at = after(&store, "a").await;
     let mut parent = "flow".to_owned();
     for (number, at) in [(1, at), (2, at), (3, 0)] {

@@ -10,7 +10,7 @@ mod commands;
 mod conformance;
 mod crashes;
 mod drivers;
+mod flawed_store;
 mod forks;
 mod sqlite_conformance;
-mod tampered;
 mod world;

@@ -4,7 +4,7 @@
 use belljar_store::Store;
 use belljar_workflow::{
     SqliteWorkflowStore, WorkflowStore as _, WorkflowStoreError,
-    workflow_store::{Batch, GiveBack},
+    workflow_store::{GiveBack, WorkflowBatch},
 };
 
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
         forks::{essence, history},
         input, inputs, owned, standing, wants,
     },
-    tampered::{Flaw, Tampered},
+    flawed_store::{Flaw, FlawedStore},
 };
 
 /// A file; every handle has a writer and connections of its own, as in another process.
@@ -44,10 +44,10 @@ async fn f3_the_sqlite_store_keeps_every_promise() {
 struct FlawedFile(File, Flaw);
 
 impl StoreFixture for FlawedFile {
-    type Store = Tampered;
+    type Store = FlawedStore;
 
-    async fn open(&self) -> Tampered {
-        Tampered::flawed(self.0.open().await, self.1)
+    async fn open(&self) -> FlawedStore {
+        FlawedStore::flawed(self.0.open().await, self.1)
     }
 }
 
@@ -91,7 +91,7 @@ async fn f3_forgetting_a_workflow_leaves_its_forks() {
     assert_eq!(store.find("flow").await.unwrap(), None);
     assert!(essence(store.load("fork", None).await.unwrap()) == essence(fork));
     let own = store.claim("fork", wants("other", 9)).await.unwrap();
-    let batch = Batch { events: vec![event(3, 3)], ..inputs(vec![input(3, b"x")]) };
+    let batch = WorkflowBatch { events: vec![event(3, 3)], ..inputs(vec![input(3, b"x")]) };
     store.commit(&own, batch).await.unwrap();
 }
 
@@ -103,7 +103,7 @@ async fn f3_blobs_of_a_fork_outlive_its_parent() {
     let id = store.put_blob("flow", b"a file".to_vec(), 3).await.unwrap();
     store.fork("flow", 0, "fork", 4, None).await.unwrap();
     let state = standing("ended", i64::MAX, true);
-    store.commit(&lease, Batch { state, ..inputs(Vec::new()) }).await.unwrap();
+    store.commit(&lease, WorkflowBatch { state, ..inputs(Vec::new()) }).await.unwrap();
     store.release(&lease, GiveBack::Free).await.unwrap();
     forget(&store, "flow", 5).await.unwrap();
     assert_eq!(store.blob(&id).await.unwrap(), Some(b"a file".to_vec()));
@@ -114,5 +114,5 @@ async fn forget(
     workflow: &str,
     now_ms: i64,
 ) -> Result<(), WorkflowStoreError> {
-    Ok(store.project_store().forget_flow(workflow, Vec::new(), now_ms).await?)
+    Ok(store.project_store().forget_workflow(workflow, Vec::new(), now_ms).await?)
 }

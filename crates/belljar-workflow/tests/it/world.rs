@@ -20,7 +20,7 @@ use tokio::sync::Notify;
 
 /// An effect that took place.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Done {
+pub(crate) struct PerformedTask {
     pub(crate) key: String,
     pub(crate) instance: String,
     pub(crate) tool: String,
@@ -60,7 +60,7 @@ impl Fate {
 #[derive(Debug, Default)]
 pub(crate) struct World {
     begun: Mutex<Vec<(String, bool)>>,
-    done: Mutex<Vec<Done>>,
+    done: Mutex<Vec<PerformedTask>>,
     fate: Option<Arc<Fate>>,
     released: Notify,
     began: Notify,
@@ -71,7 +71,7 @@ impl World {
         Arc::new(Self { fate: Some(fate), ..Self::default() })
     }
 
-    pub(crate) fn done(&self) -> Vec<Done> {
+    pub(crate) fn done(&self) -> Vec<PerformedTask> {
         self.done.lock().unwrap().clone()
     }
 
@@ -136,7 +136,7 @@ impl Performer for World {
             return TaskOutcome::failed(TaskFailure::new("bad", "it is bad"));
         }
         let arguments = Value::Object(call.arguments.clone());
-        self.done.lock().unwrap().push(Done {
+        self.done.lock().unwrap().push(PerformedTask {
             key: job.start.key.clone(),
             instance: job.start.instance.clone(),
             tool: call.tool.clone(),

@@ -9,8 +9,9 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
+use belljar_contract::{CommitExecutable, ErrorCode, Grants, RunError, Workspace};
 use belljar_paths::names;
-use belljar_project::{CommitExecutable, ErrorCode, Grants, Project, RunError, Workspace};
+use belljar_project::Project;
 use rustix::{
     fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2},
     io::Errno,

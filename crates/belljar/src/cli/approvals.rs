@@ -3,18 +3,17 @@
 pub(crate) mod prompt;
 pub(crate) mod text;
 
-use std::{
-    io::{self, Write as _},
-    process::ExitCode,
-};
+use std::{io, io::Write as _, process::ExitCode};
 
 use anyhow::Context as _;
+use belljar_contract::{RunStatus, Verdict};
 use belljar_project::{Project, is_owner_alive, now_ms};
 use belljar_server::ApprovalKind;
-use belljar_store::{Approval, ApprovalState, Approvals, DecideError, Store, StoreError, Verdict};
+use belljar_store::{Approval, ApprovalState, Approvals, DecideError, Store, StoreError};
 use belljar_wire::json::check_keys;
 use serde::{Serialize, de::IgnoredAny};
 use serde_json::value::RawValue;
+use text::{Extent, all_arguments, arguments, arguments_in_line, cut_note, name_in_line, place};
 
 use super::{
     arguments::{
@@ -30,7 +29,6 @@ use super::{
         visible::visible,
     },
 };
-use text::{Extent, all_arguments, arguments, arguments_in_line, cut_note, name_in_line, place};
 
 /// Recorded as the person who decided.
 const BY: &str = "command line";
@@ -279,7 +277,7 @@ async fn tell(approval: &Approval, store: Option<&Store>) -> anyhow::Result<()> 
 /// Whether the run waits without a process and could be resumed.
 async fn is_resumable(store: &Store, run_id: &str) -> Result<bool, StoreError> {
     let Some(run) = store.run(run_id).await? else { return Ok(false) };
-    let is_running = run.summary.status == "running" && is_owner_alive(&run.summary.owner);
+    let is_running = run.summary.status == RunStatus::Running && is_owner_alive(&run.summary.owner);
     Ok(run.result_json.is_none() && !is_running)
 }
 

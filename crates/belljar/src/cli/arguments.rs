@@ -1,17 +1,19 @@
 //! The command line as clap sees it: names, types and help texts.
 
+mod limits;
 mod project;
 mod session;
 mod workflow;
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
-use belljar_project::{
-    Language,
-    config::{LimitKey, quantity},
-};
+use belljar_contract::Language;
+use belljar_project::config::quantity;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
+use super::source;
+
+pub(crate) use limits::LimitArguments;
 pub(crate) use project::{
     ApprovalsArguments, ApprovalsCommand, ApprovalsListArguments, ApprovalsShowArguments,
     AuditArguments, BackupArguments, BlobArguments, DecideArguments, GcArguments, ResumeArguments,
@@ -28,8 +30,6 @@ pub(crate) use workflow::{
     WorkflowRollbackArguments, WorkflowRunArguments, WorkflowShowArguments, WorkflowSubcommand,
     WorkflowValidateArguments,
 };
-
-use super::source;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -191,65 +191,6 @@ pub(crate) struct GrantArguments {
     /// Lift Python's restricted mode; the sandbox itself stays
     #[arg(long)]
     pub(crate) permissive: bool,
-}
-
-#[derive(Debug, Default, Args)]
-#[command(next_help_heading = "Limits")]
-pub(crate) struct LimitArguments {
-    /// Wall time, e.g. 300ms, 30s, 5m [default: 30s]
-    #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
-    timeout: Option<Duration>,
-    /// CPU time [default: the wall time]
-    #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
-    cpu: Option<Duration>,
-    /// Memory, e.g. 64MiB, 1GiB [default: 512MiB]
-    #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
-    memory: Option<u64>,
-    /// Size of the code [default: 50KB]
-    #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
-    max_code: Option<u64>,
-    /// Size of the context [default: 64MiB]
-    #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
-    max_context: Option<u64>,
-    /// Output kept per stream [default: 64KiB]
-    #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
-    max_output: Option<u64>,
-    /// Size of the value [default: 16MiB]
-    #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
-    max_result: Option<u64>,
-    /// Processes and threads [default: 32]
-    #[arg(long, value_name = "N", value_parser = quantity::count)]
-    processes: Option<u32>,
-    /// Total size of files the code may write [default: 256MiB]
-    #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
-    disk: Option<u64>,
-    /// Tool calls [default: 100]
-    #[arg(long, value_name = "N", value_parser = quantity::count)]
-    max_tool_calls: Option<u32>,
-    /// Wall time of one tool call [default: 30s]
-    #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
-    tool_timeout: Option<Duration>,
-}
-
-impl LimitArguments {
-    /// The limits that were set.
-    pub(crate) fn given(&self) -> Vec<(LimitKey, u64)> {
-        let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        let all = [
-            (LimitKey::Timeout, self.timeout.map(nanoseconds)),
-            (LimitKey::Cpu, self.cpu.map(nanoseconds)),
-            (LimitKey::Memory, self.memory),
-            (LimitKey::CodeBytes, self.max_code),
-            (LimitKey::ContextBytes, self.max_context),
-            (LimitKey::OutputBytes, self.max_output),
-            (LimitKey::ResultBytes, self.max_result),
-            (LimitKey::Processes, self.processes.map(u64::from)),
-            (LimitKey::Disk, self.disk),
-            (LimitKey::ToolCalls, self.max_tool_calls.map(u64::from)),
-            (LimitKey::ToolTimeout, self.tool_timeout.map(nanoseconds)),
-        ];
-        all.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
-    }
 }
 
 #[derive(Debug, Args)]

@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Context as _, bail};
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
-use belljar_project::Artifact;
+use belljar_contract::Artifact;
 
 /// Leaves room for a number in front of the name.
 const MAX_NAME_BYTES: usize = 200;
@@ -116,7 +116,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let artifact = |path: &str, data: &str| Artifact {
             path: path.to_owned(),
-            media_type: "text/plain",
+            media_type: "text/plain".into(),
             bytes: 1,
             data: BASE64.encode(data),
         };

@@ -6,31 +6,28 @@ mod random;
 mod server;
 mod setup;
 
-use std::{
-    fmt::Write as _,
-    io::{self, Write as _},
-    process::ExitCode,
-};
+use std::{fmt::Write as _, io, io::Write as _, process::ExitCode};
 
 use anyhow::Context as _;
+use belljar_contract::RunResult;
 use belljar_project::{
-    RunResult, TokenSavings,
+    TokenSavings,
     config::quantity::{grouped, milliseconds},
 };
 use serde::Serialize;
 use serde_json::value::RawValue;
+use setup::DemoRun;
 
 use super::{
     arguments::DemoArguments,
-    print_json,
-    report::{self, FrameSource},
+    print_json, report,
+    report::FrameSource,
     runtime,
     terminal::{
         json_text::{Layout, lay_out},
         style::{TextRole, TextStyle},
     },
 };
-use setup::DemoRun;
 
 const CODE: &str = include_str!("demo/summarise.ts");
 

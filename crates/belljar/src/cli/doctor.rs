@@ -3,17 +3,11 @@
 //! Two kinds of evidence: each layer tested on its own, and one real run in a cell. The verdict is
 //! `full` only if both succeed; otherwise runs are refused.
 
-use std::{
-    fmt::Write as _,
-    fs,
-    io::{self, Write as _},
-    path::Path,
-    process::ExitCode,
-};
+use std::{fmt::Write as _, fs, io, io::Write as _, path::Path, process::ExitCode};
 
+use belljar_contract::{Language, RunError, RunResult, Tier};
 use belljar_project::{
-    Finding, FindingState, Language, Project, RunError, RunResult, Sandbox,
-    config::quantity::milliseconds, examine,
+    Finding, FindingState, Project, Sandbox, config::quantity::milliseconds, examine,
 };
 use serde::Serialize;
 
@@ -192,7 +186,7 @@ fn extra(name: &str, run: &RunResult, remedy: &str) -> Finding {
 
 fn verdict(findings: &[Finding], run: &RunResult) -> DoctorVerdict {
     let none_missing = findings.iter().all(|finding| finding.state != FindingState::Missing);
-    let ran = run.success && run.result.get() == "2" && run.isolation.tier == "full";
+    let ran = run.success && run.result.get() == "2" && run.isolation.tier == Tier::Full;
     if none_missing && ran { DoctorVerdict::Full } else { DoctorVerdict::Refused }
 }
 

@@ -1,19 +1,14 @@
 //! `belljar gc`: removes old records and reports what was removed.
 
-use std::{
-    collections::BTreeMap,
-    io::{self, Write as _},
-    process::ExitCode,
-};
+use std::{collections::BTreeMap, io, io::Write as _, process::ExitCode};
 
 use anyhow::Context as _;
 use belljar_project::{
     CollectionReport, RecordCollector, Retention, Sweep,
-    config::quantity::round_size,
-    config::{ConfigLocations, ProjectSettings},
+    config::{ConfigLocations, ProjectSettings, quantity::round_size},
     now_ms,
 };
-use belljar_store::{FILE_NAME, RecordKind, Shrinking, Store, StoreSizes};
+use belljar_store::{FILE_NAME, RecordKind, ShrinkMode, Store, StoreSizes};
 use serde::Serialize;
 
 use super::{
@@ -139,7 +134,7 @@ async fn collect(
     if compact {
         store.compact().await?;
         store.empty_log().await?;
-    } else if store.shrinking().await? == Shrinking::AfterCompacting {
+    } else if store.shrink_mode().await? == ShrinkMode::AfterCompacting {
         writeln!(
             io::stderr(),
             "this store was created by a version whose files cannot shrink: `belljar gc \

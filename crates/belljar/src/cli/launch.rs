@@ -1,9 +1,7 @@
 //! Starts what a run needs and shuts it down, whenever a signal arrives.
 
-use belljar_project::{
-    BuildError, ErrorCode, Executor, Project, RunError, RunResult, Sandbox, SandboxBuilder, Status,
-    unrun,
-};
+use belljar_contract::{ErrorCode, RunError, RunResult, RunStatus};
+use belljar_project::{BuildError, Executor, Project, Sandbox, SandboxBuilder};
 
 use super::{
     project::executor,
@@ -64,7 +62,11 @@ impl LaunchOutcome {
 
 /// The result if a signal came before the run.
 pub(crate) fn stopped_result(signal: StopSignal) -> RunResult {
-    unrun(Status::Aborted, RunError::new(ErrorCode::RunAborted, signal.name()))
+    RunResult::not_run(
+        belljar_runtime::run_id(),
+        RunStatus::Aborted,
+        RunError::new(ErrorCode::RunAborted, signal.name()),
+    )
 }
 
 /// Waits for a signal that stops the run. Ctrl-C means that a person aborts the run. Any other
@@ -90,9 +92,9 @@ pub(crate) async fn after_signals(
         *stop = signals.pending().await;
     }
     match *stop {
-        Some(stop) if !result.success && result.status != Status::Interrupted => {
+        Some(stop) if !result.success && result.status != RunStatus::Interrupted => {
             let error = RunError::new(ErrorCode::RunAborted, stop.name());
-            RunResult { status: Status::Aborted, error: Some(error), ..result }
+            RunResult { status: RunStatus::Aborted, error: Some(error), ..result }
         }
         _ => result,
     }
@@ -114,7 +116,7 @@ pub(crate) fn refused_result(error: &BuildError) -> RunResult {
     };
     let error = RunError::new(code, error_chain(error))
         .with_hint("nothing ran; `belljar doctor` shows what this machine lacks and how to fix it");
-    unrun(Status::Failed, error)
+    RunResult::not_run(belljar_runtime::run_id(), RunStatus::Failed, error)
 }
 
 /// An error and its causes on one line.

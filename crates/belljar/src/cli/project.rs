@@ -11,7 +11,7 @@ use belljar_project::{
     Executor, Project, Sandbox,
     config::{ConfigLocations, ProjectSettings},
 };
-use belljar_store::{Found, Store};
+use belljar_store::{PriorFile, Store};
 
 /// Finds the project, with the environment of this process for its server configurations.
 pub(crate) fn find_project(
@@ -43,7 +43,7 @@ pub(crate) fn executor(project: &Project, sandbox: Sandbox) -> anyhow::Result<Ex
 }
 
 fn warn_if_empty(store: &Store) -> io::Result<()> {
-    if store.found() == Found::EmptyFile {
+    if store.prior_file() == PriorFile::EmptyFile {
         let path = store.path().display();
         writeln!(io::stderr(), "warning: {path} was empty; a new store was created there")?;
     }

@@ -6,12 +6,12 @@
 mod code_frame;
 mod log_lines;
 
-use std::io::{self, Write};
+use std::{io, io::Write};
 
-use belljar_project::{
-    Change, ErrorCode, RunError, RunResult, Status,
-    config::quantity::{grouped, milliseconds},
-};
+use belljar_contract::{Change, ChangeKind, ErrorCode, RunError, RunResult, RunStatus, Tier};
+use belljar_project::config::quantity::{grouped, milliseconds};
+use code_frame::code_frame;
+use log_lines::only_logged;
 use serde::Deserialize;
 
 use super::terminal::{
@@ -19,8 +19,6 @@ use super::terminal::{
     style::{TextRole, TextStyle},
     visible::for_stream,
 };
-use code_frame::code_frame;
-use log_lines::only_logged;
 
 /// Source code for the frame around an error.
 #[derive(Debug, Clone, Copy)]
@@ -127,9 +125,9 @@ fn files_text(result: &RunResult, style: TextStyle) -> String {
     }
     for change in changes {
         let sign = match change.kind {
-            "added" => '+',
-            "deleted" => '-',
-            _ => '~',
+            ChangeKind::Added => '+',
+            ChangeKind::Deleted => '-',
+            ChangeKind::Modified => '~',
         };
         let note = change.note.as_ref().map_or_else(String::new, |note| format!("  ({note})"));
         let path = for_stream(&change.path, style);
@@ -137,7 +135,7 @@ fn files_text(result: &RunResult, style: TextStyle) -> String {
     }
     for artifact in &result.artifacts {
         let path = for_stream(&artifact.path, style);
-        let (kind, bytes) = (artifact.media_type, artifact.bytes);
+        let (kind, bytes) = (&artifact.media_type, artifact.bytes);
         lines.push(format!("artifact: {} ({kind}, {bytes} bytes)", path.escape_debug()));
     }
     if lines.is_empty() { String::new() } else { lines.join("\n") + "\n" }
@@ -210,17 +208,18 @@ fn metrics_line(result: &RunResult) -> String {
     if result.cached {
         return "answered from the cache; nothing ran".to_owned();
     }
-    if result.isolation.tier == "refused" {
+    if result.isolation.tier == Tier::Refused {
         return "nothing ran".to_owned();
     }
     let metrics = &result.metrics;
     let verb = match result.status {
-        Status::Completed => "completed in",
-        Status::Failed => "failed after",
-        Status::Aborted => "aborted after",
-        Status::Interrupted => "interrupted after",
-        Status::ApprovalRequired => "waits for a person after",
-        Status::InDoubt => "in doubt after",
+        RunStatus::Running => "running for",
+        RunStatus::Completed => "completed in",
+        RunStatus::Failed => "failed after",
+        RunStatus::Aborted => "aborted after",
+        RunStatus::Interrupted => "interrupted after",
+        RunStatus::ApprovalRequired => "waits for a person after",
+        RunStatus::InDoubt => "in doubt after",
     };
     let isolation = &result.isolation;
     [

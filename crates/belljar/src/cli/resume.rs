@@ -1,17 +1,13 @@
 //! `belljar resume`: resumes a durable run in a new cell.
 
-use std::{
-    io::{self, Write as _},
-    process::ExitCode,
-};
+use std::{io, io::Write as _, process::ExitCode};
 
 use anyhow::Context as _;
+use belljar_contract::RunResult;
 use belljar_project::{
-    Executor, ResumeOutcome, RunError, RunResult, Status,
+    Executor, ResumeOutcome,
     config::{ConfigLocations, ProjectSettings},
-    unrun,
 };
-use belljar_runtime::ErrorCode;
 use belljar_store::{RunRecord, Store};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -109,7 +105,7 @@ async fn resume_run(
     let result = match resumed {
         Ok(ResumeOutcome::Ran(result)) => Ok(after_signals(*result, &mut stop, signals).await),
         // It ended between the check and the claim.
-        Ok(ResumeOutcome::Ended(json)) => stored_result(json.get()),
+        Ok(ResumeOutcome::Ended(result)) => Ok(*result),
         Err(error) => Err(error.into()),
     };
     (result, stop)
@@ -117,52 +113,12 @@ async fn resume_run(
 
 /// Prints the result of a run that had ended before.
 fn print_ended_run(json: &str, run: &StoredRun, as_json: bool) -> anyhow::Result<ExitCode> {
-    let result = stored_result(json)?;
+    let result: RunResult =
+        serde_json::from_str(json).context("the stored result cannot be read")?;
     writeln!(io::stderr(), "run {} had ended; this is its result", result.id)?;
     if as_json {
         let whole: Box<RawValue> = serde_json::from_str(json)?;
         return exit_code(super::print_json(&whole), &result, None);
     }
     exit_code(print_result(&result, run.shown(), false), &result, None)
-}
-
-/// The fields of a stored result that are needed here.
-#[derive(Debug, Deserialize)]
-struct StoredResult {
-    id: String,
-    success: bool,
-    result: Box<RawValue>,
-    stdout: String,
-    stderr: String,
-    error: Option<StoredError>,
-}
-
-#[derive(Debug, Deserialize)]
-struct StoredError {
-    code: ErrorCode,
-    message: String,
-    line: Option<u32>,
-    column: Option<u32>,
-    hint: Option<String>,
-}
-
-fn stored_result(json: &str) -> anyhow::Result<RunResult> {
-    let stored: StoredResult =
-        serde_json::from_str(json).context("cannot read the stored result")?;
-    let status = if stored.success { Status::Completed } else { Status::Failed };
-    let nothing_ran = unrun(status, RunError::new(ErrorCode::RunAborted, ""));
-    let error = stored.error.map(|stored| {
-        let mut error = RunError::new(stored.code, stored.message);
-        (error.line, error.column, error.hint) = (stored.line, stored.column, stored.hint);
-        error
-    });
-    Ok(RunResult {
-        id: stored.id,
-        success: stored.success,
-        result: stored.result,
-        stdout: stored.stdout,
-        stderr: stored.stderr,
-        error,
-        ..nothing_ran
-    })
 }

@@ -2,17 +2,14 @@
 
 mod options;
 
-use std::{
-    io::{self, Write as _},
-    process::ExitCode,
-};
+use std::{io, io::Write as _, process::ExitCode};
 
+use belljar_contract::{RunRequest, RunResult, RunStatus};
 use belljar_project::{
-    Execution, Executor, Project, RunDurability, RunRequest, RunResult, Sandbox, SandboxBuilder,
-    Status,
+    Execution, Executor, Project, RunDurability, Sandbox, SandboxBuilder,
     config::{ConfigLocations, ProjectSettings},
-    unrun,
 };
+use options::ProjectOptions;
 
 use super::{
     access::{RequestedAccess, commit_names, requested_access},
@@ -22,16 +19,17 @@ use super::{
     launch::{LaunchOutcome, after_signals, launch, shut_down, stopped_result, wait_for_stop},
     print_json,
     project::find_project,
-    report::{self, FrameSource},
+    report,
+    report::FrameSource,
     runtime, session,
     signals::{SignalListener, StopSignal},
-    source::{self, CodeSource},
+    source,
+    source::CodeSource,
     terminal::{
         style::{TextRole, TextStyle},
         visible::visible,
     },
 };
-use options::RunOptions;
 
 pub(crate) use super::launch::{error_chain, refused_result};
 
@@ -56,13 +54,14 @@ pub(crate) fn run(
     let mut executable = match commit_names(&arguments.grants.commit_executable) {
         Ok(names) => names,
         Err(error) => {
-            let result = unrun(Status::Failed, error);
+            let result = RunResult::not_run(belljar_runtime::run_id(), RunStatus::Failed, error);
             return exit_code(print_result(&result, shown, arguments.json), &result, None);
         }
     };
     executable.extend_from_slice(&settings.commit_executable);
     let RequestedAccess { grants, workspace } = requested_access(&arguments.grants, executable)?;
     let request = RunRequest {
+        engine: None,
         code: source.code.clone(),
         language: source.language,
         file_name: source.file_name.clone(),
@@ -72,7 +71,7 @@ pub(crate) fn run(
         workspace,
     };
     let project = find_project(locations, settings)?;
-    let options = RunOptions::of(&arguments.tools, &project)?;
+    let options = ProjectOptions::of(&arguments.tools, &project)?;
     runtime()?.block_on(async {
         let mut signals = SignalListener::listen()?;
         let ran = start_and_run(
@@ -117,7 +116,7 @@ async fn start_and_run(
     sandbox_builder: SandboxBuilder,
     request: RunRequest,
     project: &Project,
-    options: RunOptions,
+    options: ProjectOptions,
     signals: &mut SignalListener,
 ) -> anyhow::Result<FinishedRun> {
     let launched =
@@ -191,7 +190,8 @@ pub(crate) fn print_result(
 
 /// Says how to resume a run that was stopped and has a journal.
 pub(crate) async fn print_resume_hint(executor: &Executor, result: &RunResult) {
-    let (Status::Aborted | Status::Interrupted, Some(store)) = (result.status, executor.store())
+    let (RunStatus::Aborted | RunStatus::Interrupted, Some(store)) =
+        (result.status, executor.store())
     else {
         return;
     };

@@ -1,11 +1,9 @@
 //! `belljar runs`: lists the durable runs of a project, and which can be resumed.
 
-use std::{
-    io::{self, Write as _},
-    process::ExitCode,
-};
+use std::{io, io::Write as _, process::ExitCode};
 
 use anyhow::{Context as _, bail};
+use belljar_contract::RunStatus;
 use belljar_project::{Project, is_owner_alive, now_ms, run_status};
 use belljar_store::{Lease, RunSummary, Store, StoreError};
 use serde::Serialize;
@@ -18,8 +16,6 @@ use super::{
     terminal::{columns::columns, elapsed::ago, style::TextStyle, visible::visible},
 };
 
-/// The status of a run that a process works on.
-const RUNNING: &str = "running";
 /// Runs that are searched for an id prefix.
 const MOST_LOOKED_AT: u32 = 10_000;
 /// Shortest prefix of an id.
@@ -65,7 +61,10 @@ async fn remove(arguments: &RunsRmArguments, store: Option<Store>) -> anyhow::Re
     for given in &arguments.ids {
         let id = find_run(&store, given).await?;
         let run = store.run(&id).await?.with_context(|| format!("there is no run {id}"))?.summary;
-        if run.status == RUNNING && run.finished_ms.is_none() && is_owner_alive(&run.owner) {
+        if run.status == RunStatus::Running
+            && run.finished_ms.is_none()
+            && is_owner_alive(&run.owner)
+        {
             let process = run.owner.split(':').next().unwrap_or_default();
             bail!("run {id} is still running in process {process}: end it first");
         }
@@ -85,7 +84,7 @@ async fn remove(arguments: &RunsRmArguments, store: Option<Store>) -> anyhow::Re
 #[derive(Debug, Serialize)]
 struct RunView<'a> {
     id: &'a str,
-    status: &'a str,
+    status: RunStatus,
     /// Whether `belljar resume` can continue it.
     resumable: bool,
     language: &'a str,
@@ -96,7 +95,7 @@ struct RunView<'a> {
 
 impl<'a> From<&'a RunSummary> for RunView<'a> {
     fn from(run: &'a RunSummary) -> Self {
-        let is_running = run.status == RUNNING && is_owner_alive(&run.owner);
+        let is_running = run.status == RunStatus::Running && is_owner_alive(&run.owner);
         let has_ended = run.finished_ms.is_some();
         Self {
             id: &run.id,
@@ -113,7 +112,7 @@ impl<'a> From<&'a RunSummary> for RunView<'a> {
 fn row(run: &RunView<'_>) -> [String; 5] {
     [
         run.id.to_owned(),
-        run.status.to_owned(),
+        run.status.to_string(),
         run.language.to_owned(),
         ago(run.started_ms, now_ms()),
         visible(run.caller).into_owned(),

@@ -5,19 +5,13 @@
 
 mod telemetry;
 
-use std::{
-    env,
-    io::{self, Write as _},
-    net::SocketAddr,
-    path::PathBuf,
-    process::ExitCode,
-    sync::Arc,
-};
+use std::{env, io, io::Write as _, net::SocketAddr, path::PathBuf, process::ExitCode, sync::Arc};
 
 use anyhow::{Context as _, anyhow};
+use belljar_contract::RunError;
 use belljar_project::{
     ClientPermissions, ExecutablePermissions, HiddenPaths, Project, ProjectBackend,
-    RecordCollector, RunError, Sandbox, WorkflowServiceOptions, allow_many_descriptors,
+    RecordCollector, Sandbox, WorkflowServiceOptions, allow_many_descriptors,
     config::{ConfigLocations, ProjectSettings},
 };
 use belljar_server::{

@@ -2,21 +2,14 @@
 //!
 //! Sessions live in the memory of `belljar serve --http`; these commands are requests to it.
 
-mod answer;
 mod client;
 
-use std::{
-    io::{self, Write as _},
-    path::Path,
-    process::ExitCode,
-};
+use std::{io, io::Write as _, path::Path, process::ExitCode};
 
 use anyhow::{Context as _, bail};
-use belljar_project::{
-    Project,
-    config::{LimitKey, ProjectSettings},
-    now_ms,
-};
+use belljar_contract::RunResult;
+use belljar_project::{Project, config::ProjectSettings, now_ms};
+use client::{HostClient, Method};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -28,12 +21,12 @@ use super::{
     artifacts, print_json,
     report::FrameSource,
     run::{exit_code, print_result},
-    source::{self, CodeSource},
+    source,
+    source::CodeSource,
     terminal::{columns::columns, elapsed::ago, style::TextStyle},
 };
-use answer::Answer;
+
 pub(crate) use client::AddressFile;
-use client::{HostClient, Method};
 
 /// Runs `belljar session`.
 pub(crate) fn session(command: &SessionCommand, project: &Project) -> anyhow::Result<ExitCode> {
@@ -82,33 +75,16 @@ pub(crate) fn run_in(
     if let Some(tokens) = arguments.tools.max_output_tokens {
         body.insert("max_output_tokens".to_owned(), tokens.into());
     }
-    let given = arguments.limits.given();
-    let limits: Map<_, _> = given.iter().map(|(key, value)| limit(*key, *value)).collect();
+    // The host refuses limits that are the session's own.
+    let given = arguments.limits.given().iter();
+    let limits: Map<_, _> = given
+        .map(|(limit, amount)| (limit.json_key().to_owned(), limit.to_json(*amount).into()))
+        .collect();
     body.insert("limits".to_owned(), limits.into());
     if !arguments.tools.only.is_empty() {
         body.insert("grants".to_owned(), json!({ "tools": arguments.tools.only }));
     }
     run(&client, id, &source, body, (arguments.json, arguments.artifacts.as_deref()))
-}
-
-/// A limit in the format of the HTTP API. The host refuses limits that belong to the whole session.
-fn limit(key: LimitKey, value: u64) -> (String, Value) {
-    let (name, value) = match key {
-        LimitKey::Timeout => ("timeout_ms", value.div_ceil(1_000_000)),
-        LimitKey::Cpu => ("cpu_ms", value.div_ceil(1_000_000)),
-        LimitKey::ToolTimeout => ("tool_timeout_ms", value.div_ceil(1_000_000)),
-        LimitKey::Memory => ("memory_mb", value.div_ceil(1 << 20)),
-        LimitKey::CodeBytes => ("code_bytes", value),
-        LimitKey::ContextBytes => ("context_bytes", value),
-        LimitKey::OutputBytes => ("output_bytes", value),
-        LimitKey::ResultBytes => ("result_bytes", value),
-        LimitKey::ToolCalls => ("tool_calls", value),
-        LimitKey::Processes => ("processes", value),
-        LimitKey::OpenFiles => ("open_files", value),
-        LimitKey::Disk => ("disk_mb", value.div_ceil(1 << 20)),
-        LimitKey::Inodes => ("inodes", value),
-    };
-    (name.to_owned(), value.into())
 }
 
 /// Runs code in a session and prints the result.
@@ -120,11 +96,11 @@ fn run(
     (as_json, directory): (bool, Option<&Path>),
 ) -> anyhow::Result<ExitCode> {
     let path = format!("/v1/sessions/{}/runs", segment(id)?);
-    let answer = Answer(client.ask(Method::Post, &path, Some(&body.into()))?);
-    let result = answer.result()?;
+    let answer = client.ask_text(Method::Post, &path, Some(&body.into()))?;
+    let result: RunResult = serde_json::from_slice(&answer).context("the host sent no result")?;
     let shown = FrameSource { code: &source.code, name: &source.shown_name };
     let told = match as_json {
-        true => print_json(&answer.0),
+        true => print_json(&result),
         false => print_result(&result, shown, false),
     };
     if let Some(directory) = directory {

@@ -10,7 +10,8 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use belljar_project::{Language, config::quantity::show_size};
+use belljar_contract::Language;
+use belljar_project::config::quantity::show_size;
 use belljar_wire::json::check_keys;
 use serde_json::value::RawValue;
 

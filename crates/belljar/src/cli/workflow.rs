@@ -15,11 +15,13 @@ mod show;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
-use belljar_project::Project;
-use belljar_project::config::{ConfigLocations, ProjectSettings};
+use belljar_project::{
+    Project,
+    config::{ConfigLocations, ProjectSettings},
+};
 use belljar_store::Store;
 use belljar_workflow::{
-    SqliteWorkflowStore, WorkflowStore as _, Workflows, workflow_store::Filter,
+    SqliteWorkflowStore, WorkflowStore as _, Workflows, workflow_store::WorkflowFilter,
 };
 
 use super::{
@@ -77,7 +79,7 @@ async fn find_workflow(
     }
     let mut found = Vec::new();
     if given.len() >= SHORTEST_PREFIX {
-        let rows = engine.list(Filter::default(), None, MOST_LOOKED_AT).await?;
+        let rows = engine.list(WorkflowFilter::default(), None, MOST_LOOKED_AT).await?;
         found.extend(rows.into_iter().map(|row| row.id).filter(|id| id.starts_with(given)));
     }
     match (found.pop(), found.len()) {

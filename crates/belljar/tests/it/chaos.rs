@@ -1,15 +1,14 @@
 //! O2: the short form of `scripts/chaos`: a host is killed under load, and nothing is lost, doubled, stuck
 //! or left behind.
 
-use crate::command::{BELLJAR, Place, no_sandbox};
+use crate::command::{BELLJAR, Place};
+use belljar_testing::sandboxed;
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/chaos");
 
+#[sandboxed]
 #[test]
 fn o2_five_kills_lose_and_double_nothing() {
-    if no_sandbox() {
-        return;
-    }
     let place = Place::new();
     let ran = place.command("python3").args([SCRIPT, "5", "--belljar", BELLJAR]).output().unwrap();
     let said = String::from_utf8_lossy(&ran.stdout);

@@ -1,9 +1,10 @@
 //! D7: calls that wait for a person, who decides in another process or at the terminal.
 
+use belljar_testing::sandboxed;
 use serde_json::json;
 
 use crate::{
-    command::{BELLJAR, no_sandbox, outcome},
+    command::{BELLJAR, outcome},
     project_support::CountingProject,
 };
 
@@ -11,11 +12,9 @@ const ASKS: &str = "[permissions]\nask = ['count__append']\n";
 const TERMINAL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/servers/terminal.py");
 const CODE: &str = "const line = 'x';\nawait mcp.count.append({text: line})";
 
+#[sandboxed]
 #[test]
 fn d7_a_call_waits_until_another_process_approves_it() {
-    if no_sandbox() {
-        return;
-    }
     let project = CountingProject::trusting(ASKS);
     let mut running = project.start(CODE, &[]);
     let id = running.approval();
@@ -48,11 +47,9 @@ fn d7_a_call_waits_until_another_process_approves_it() {
     assert!(again.stderr.contains("was approved by command line before"), "{again:#?}");
 }
 
+#[sandboxed]
 #[test]
 fn d7_a_denied_call_fails_in_the_code() {
-    if no_sandbox() {
-        return;
-    }
     let project = CountingProject::trusting(ASKS);
     let mut running = project.start(CODE, &[]);
     let id = running.approval();
@@ -67,11 +64,9 @@ fn d7_a_denied_call_fails_in_the_code() {
     assert_eq!(project.counted(), Vec::<String>::new());
 }
 
+#[sandboxed]
 #[test]
 fn d7_a_call_nobody_decides_about_is_denied_in_time() {
-    if no_sandbox() {
-        return;
-    }
     let project = CountingProject::trusting(&format!("{ASKS}approval_timeout = '300ms'\n"));
     let result = project.run(CODE, &[]);
     let error = &result["error"];
@@ -104,11 +99,9 @@ fn at_a_terminal(project: &CountingProject, answer: &str) -> crate::command::Out
     outcome(command.output().expect("python3 starts"))
 }
 
+#[sandboxed]
 #[test]
 fn d7_a_person_at_the_terminal_is_asked_there() {
-    if no_sandbox() {
-        return;
-    }
     let project = CountingProject::trusting(ASKS);
     let shown = at_a_terminal(&project, "y");
     assert_eq!(shown.status, Some(0), "{shown:#?}");
@@ -119,14 +112,12 @@ fn d7_a_person_at_the_terminal_is_asked_there() {
     assert_eq!(history[0]["decided_by"], "terminal");
 }
 
+#[sandboxed]
 #[test]
 fn d7_anything_but_yes_at_the_terminal_is_no() {
-    if no_sandbox() {
-        return;
-    }
     let project = CountingProject::trusting(ASKS);
     let shown = at_a_terminal(&project, "");
     assert_eq!(shown.status, Some(1), "{shown:#?}");
-    assert!(shown.stdout.contains("a person refused the call of count__append"), "{shown:#?}");
+    assert!(shown.stdout.contains("a person denied the call of count__append"), "{shown:#?}");
     assert_eq!(project.counted(), Vec::<String>::new());
 }

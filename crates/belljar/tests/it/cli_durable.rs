@@ -1,9 +1,10 @@
 //! D8: runs that survive whatever ends their process, from the command line.
 
+use belljar_testing::sandboxed;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::{command::no_sandbox, project_support::CountingProject};
+use crate::project_support::CountingProject;
 
 const ALLOWS: &str = "[permissions]\nallow = ['*']\n";
 const APPEND_THEN_WAIT: &str = "const first = await mcp.count.append({text: 'once'});\n\
@@ -17,11 +18,9 @@ fn only_run(project: &CountingProject) -> serde_json::Value {
     runs[0].clone()
 }
 
+#[sandboxed]
 #[test]
 fn d8_a_killed_run_goes_on_without_repeating_what_it_did() {
-    if no_sandbox() {
-        return;
-    }
     let project = CountingProject::trusting(ALLOWS);
     let running = project.start(APPEND_THEN_WAIT, &["--durable", "--context", r#"{"ms": 1500}"#]);
     project.wait_for("slow begins");
@@ -43,11 +42,9 @@ fn d8_a_killed_run_goes_on_without_repeating_what_it_did() {
     assert_eq!(project.counted().len(), 3);
 }
 
+#[sandboxed]
 #[test]
 fn d8_a_call_that_may_have_happened_is_repeated_only_if_a_person_says_so() {
-    if no_sandbox() {
-        return;
-    }
     // Not trusted to be read-only, so nobody knows whether it may be called again.
     let project = CountingProject::with(ALLOWS);
     let code = "await mcp.count.slow({ms: context.ms})";
@@ -85,11 +82,9 @@ fn d8_a_call_that_may_have_happened_is_repeated_only_if_a_person_says_so() {
 }
 
 /// What happened need not be done again, nor fail (reliability 3).
+#[sandboxed]
 #[test]
 fn reliability_3_a_person_says_what_a_call_in_doubt_gave() {
-    if no_sandbox() {
-        return;
-    }
     let project = CountingProject::with(ALLOWS);
     let code = "const {slept} = await mcp.count.slow({ms: 1000}); return slept * 2";
     let running = project.start(code, &["--durable"]);
@@ -117,11 +112,9 @@ fn reliability_3_a_person_says_what_a_call_in_doubt_gave() {
     assert!(audit.as_array().unwrap().iter().any(told), "{audit:#}");
 }
 
+#[sandboxed]
 #[test]
 fn d8_a_call_that_waits_for_a_person_survives_its_process() {
-    if no_sandbox() {
-        return;
-    }
     let project = CountingProject::trusting("[permissions]\nask = ['count__append']\n");
     let code = "await mcp.count.add({a: 1, b: 1}); await mcp.count.append({text: 'late'})";
     let mut running = project.start(code, &[]);
@@ -135,11 +128,9 @@ fn d8_a_call_that_waits_for_a_person_survives_its_process() {
     assert_eq!(project.counted(), ["late"]);
 }
 
+#[sandboxed]
 #[test]
 fn d8_an_interrupted_run_says_how_it_goes_on() {
-    if no_sandbox() {
-        return;
-    }
     let project = CountingProject::trusting(ALLOWS);
     let running = project.start(APPEND_THEN_WAIT, &["--durable"]);
     project.wait_for("slow begins");
@@ -153,11 +144,9 @@ fn d8_an_interrupted_run_says_how_it_goes_on() {
 }
 
 /// Reliability 4: whoever sends SIGTERM ends the process, not the run.
+#[sandboxed]
 #[test]
 fn reliability_4_a_run_whose_process_is_asked_to_stop_is_interrupted() {
-    if no_sandbox() {
-        return;
-    }
     let project = CountingProject::trusting(ALLOWS);
     let running = project.start(APPEND_THEN_WAIT, &["--durable"]);
     project.wait_for("slow begins");
@@ -176,11 +165,9 @@ fn d8_what_cannot_be_resumed_is_said_to_be() {
 }
 
 /// Modules that the runtime needs are the library's, whatever the workspace calls its own.
+#[sandboxed]
 #[test]
 fn d8_a_workspace_does_not_stand_in_for_the_library() {
-    if no_sandbox() {
-        return;
-    }
     let project = CountingProject::trusting(ALLOWS);
     let work = tempfile::tempdir().expect("a directory");
     for name in ["secrets.py", "hashlib.py", "random.py"] {

@@ -6,10 +6,11 @@ use std::{
     process::Stdio,
 };
 
+use belljar_testing::sandboxed;
 use serde_json::{Value, json};
 
 use crate::{
-    command::{BELLJAR, Place, no_sandbox},
+    command::{BELLJAR, Place},
     project_support::CountingProject,
 };
 
@@ -103,11 +104,9 @@ fn d1_types_are_written_for_both_languages_with_what_was_seen_of_results() {
     insta::assert_snapshot!(unknown.stderr, @"error: there is no MCP server `nobody`; configured servers: count");
 }
 
+#[sandboxed]
 #[test]
 fn d1_code_calls_tools_and_sees_their_failures() {
-    if no_sandbox() {
-        return;
-    }
     let project = CountingProject::trusting("");
     let code = "const {sum} = await mcp.count.add({a: 20, b: 22}); sum";
     assert_eq!(project.run(code, &[])["result"], 42);
@@ -118,11 +117,9 @@ fn d1_code_calls_tools_and_sees_their_failures() {
     assert_eq!(python.stdout, "3\n");
 }
 
+#[sandboxed]
 #[test]
 fn d6_a_run_may_use_only_the_tools_it_was_given_and_those_without_asking() {
-    if no_sandbox() {
-        return;
-    }
     let project = CountingProject::with("");
     let only = ["--tool", "count__app*"];
     let result = project.run("await mcp.count.append({text: 'given'})", &only);
@@ -138,11 +135,9 @@ fn d6_a_run_may_use_only_the_tools_it_was_given_and_those_without_asking() {
     insta::assert_snapshot!(other.stderr, @"error: --tool nobody__x: there is no MCP server `nobody`; configured servers: count");
 }
 
+#[sandboxed]
 #[test]
 fn d6_no_project_allows_what_its_user_denies() {
-    if no_sandbox() {
-        return;
-    }
     let project = CountingProject::trusting("[permissions]\nallow = ['*']\n");
     let user = "[permissions]\ndeny = [{tool = 'count__append', when = {text = 'rm *'}}]\n";
     project.place.file(".config/belljar/belljar.toml", user);
@@ -153,11 +148,9 @@ fn d6_no_project_allows_what_its_user_denies() {
     assert_eq!(project.counted(), ["fine"]);
 }
 
+#[sandboxed]
 #[test]
 fn e5_a_large_value_is_stored_and_comes_back_whole() {
-    if no_sandbox() {
-        return;
-    }
     let project = CountingProject::trusting("");
     let code = "await mcp.count.big({rows: 1000})";
     let result = project.run(code, &["--max-output-tokens", "200"]);
@@ -179,11 +172,9 @@ fn e5_a_large_value_is_stored_and_comes_back_whole() {
     assert_eq!((unknown.status, unknown.stdout.as_str()), (Some(1), ""));
 }
 
+#[sandboxed]
 #[test]
 fn h2_only_what_merely_read_is_answered_from_memory() {
-    if no_sandbox() {
-        return;
-    }
     let project = CountingProject::trusting("[permissions]\nallow = ['*']\n");
     let cached = |code: &str, more: &[&str]| project.run(code, more)["cached"].clone();
     let reads = "(await mcp.count.add({a: 1, b: 2})).sum";
@@ -201,11 +192,9 @@ fn h2_only_what_merely_read_is_answered_from_memory() {
     assert_eq!(refused["error"]["code"], "permission.tool", "{refused:#}");
 }
 
+#[sandboxed]
 #[test]
 fn h2_what_a_person_allowed_once_is_not_answered_from_memory() {
-    if no_sandbox() {
-        return;
-    }
     let project = CountingProject::trusting("[permissions]\nask = ['count__add']\n");
     let reads = "(await mcp.count.add({a: 1, b: 2})).sum";
     let mut first = project.start(reads, &["--cache=1h"]);
@@ -218,11 +207,9 @@ fn h2_what_a_person_allowed_once_is_not_answered_from_memory() {
     assert_eq!(again.end().json()["error"]["code"], "approval.denied");
 }
 
+#[sandboxed]
 #[test]
 fn d1_a_variable_that_is_not_set_is_an_error_of_its_server_only() {
-    if no_sandbox() {
-        return;
-    }
     let project = CountingProject::trusting("");
     let path = project.place.path().join("work/.mcp.json");
     let mut servers: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
@@ -243,11 +230,9 @@ fn d1_a_variable_that_is_not_set_is_an_error_of_its_server_only() {
     assert_eq!((listed.status, listed.stdout.as_str()), (Some(1), ""));
 }
 
+#[sandboxed]
 #[test]
 fn a_run_without_tools_leaves_nothing_in_a_bare_directory() {
-    if no_sandbox() {
-        return;
-    }
     let place = Place::new();
     assert_eq!(place.belljar(&["run", "-c", "1 + 1"]).stdout, "2\n");
     assert_eq!(fs::read_dir(place.path().join("work")).unwrap().count(), 0);
@@ -288,11 +273,9 @@ fn what_a_project_says_of_its_tools_is_checked_with_the_line() {
 }
 
 /// A server for a directory that had nothing of Belljar's in it when it started.
+#[sandboxed]
 #[test]
 fn d7_no_client_reaches_what_is_kept_even_if_its_server_is_the_first_to_keep_anything() {
-    if no_sandbox() {
-        return;
-    }
     let place = Place::new();
     place.file("work/a.txt", "a");
     let work = place.path().canonicalize().unwrap().join("work");
@@ -333,11 +316,9 @@ fn d7_no_client_reaches_what_is_kept_even_if_its_server_is_the_first_to_keep_any
     assert!(work.join(".belljar/belljar.db").is_file());
 }
 
+#[sandboxed]
 #[test]
 fn d7_no_code_sees_what_is_kept_even_if_its_run_is_the_first_to_keep_anything() {
-    if no_sandbox() {
-        return;
-    }
     let place = Place::new();
     place.file("work/a.txt", "a");
     let code = "import os; sorted(os.listdir('/work'))";

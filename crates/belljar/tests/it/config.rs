@@ -1,11 +1,9 @@
 //! A6: limits and maxima from `belljar.toml`, found where they should be.
 
+use belljar_testing::sandboxed;
 use serde_json::{Value, json};
 
-use crate::{
-    command::{Place, no_sandbox},
-    project_support::counting_server,
-};
+use crate::{command::Place, project_support::counting_server};
 
 /// The code of the error of a run with this much memory asked for.
 fn asking_for(place: &Place, arguments: &[&str]) -> serde_json::Value {
@@ -15,11 +13,9 @@ fn asking_for(place: &Place, arguments: &[&str]) -> serde_json::Value {
 
 const TOO_MUCH: &str = "limit.maximum";
 
+#[sandboxed]
 #[test]
 fn a6_the_project_file_is_found_in_a_parent_directory() {
-    if no_sandbox() {
-        return;
-    }
     let place = Place::new();
     place.file("belljar.toml", "[limits]\ncode_bytes = 3\n");
     let outcome = place.belljar(&["run", "-c", "1+1+1", "--json"]);
@@ -31,11 +27,9 @@ fn a6_the_project_file_is_found_in_a_parent_directory() {
     assert_eq!(outcome.json()["error"]["code"], "limit.code");
 }
 
+#[sandboxed]
 #[test]
 fn a6_a_project_never_raises_what_the_user_allows() {
-    if no_sandbox() {
-        return;
-    }
     let place = Place::new();
     place.file(".config/belljar/belljar.toml", "[limits.maximum]\nmemory = '256MiB'\n");
     place.file("work/belljar.toml", "[limits.maximum]\nmemory = '8GiB'\n");
@@ -45,11 +39,9 @@ fn a6_a_project_never_raises_what_the_user_allows() {
     assert_eq!(asking_for(&place, &["--memory", "200MiB"]), TOO_MUCH);
 }
 
+#[sandboxed]
 #[test]
 fn a6_config_takes_the_place_of_the_users_file() {
-    if no_sandbox() {
-        return;
-    }
     let place = Place::new();
     place.file(".config/belljar/belljar.toml", "[limits.maximum]\nmemory = '1MiB'\n");
     let other = place.file("other.toml", "[limits.maximum]\nmemory = '256MiB'\n");

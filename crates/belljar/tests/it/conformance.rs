@@ -1,15 +1,11 @@
 //! The official conformance suite against the program itself, in both protocol revisions.
 
-use crate::{
-    command::no_sandbox,
-    mcp_support::{Project, installed},
-};
+use crate::mcp_support::{Project, installed};
+use belljar_testing::sandboxed;
 
+#[sandboxed]
 #[test]
 fn e1_the_conformance_suite_passes_in_both_revisions() {
-    if no_sandbox() {
-        return;
-    }
     installed("clients", "npm/node_modules/@modelcontextprotocol/conformance");
     let project = Project::new(&[], "");
     let serving = project.serve(&["--conformance"]);

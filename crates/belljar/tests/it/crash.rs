@@ -6,7 +6,9 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use belljar_store::{ApprovalState, Approvals, FILE_NAME, Verdict};
+use belljar_contract::Verdict;
+use belljar_store::{ApprovalState, Approvals, FILE_NAME};
+use belljar_testing::sandboxed;
 use serde_json::{Value, json};
 
 use crate::{
@@ -65,11 +67,9 @@ return {'one': one, 'two': two}",
     ),
 ];
 
+#[sandboxed]
 #[test]
 fn d7_killed_while_a_person_is_asked_it_finishes_without_repeating_a_call() {
-    if no_sandbox() {
-        return;
-    }
     for (code, verdict, value, times) in [
         (ONE_ASKED[0], "approve", "one", 1),
         (ONE_ASKED[1], "approve", "one", 1),
@@ -181,11 +181,9 @@ fn d8_a_call_in_doubt_twice_is_asked_about_twice() {
 }
 
 /// Whatever is in doubt is put to a person at once, and nothing else leaves before that.
+#[sandboxed]
 #[test]
 fn d8_a_run_in_doubt_makes_no_other_call() {
-    if no_sandbox() {
-        return;
-    }
     let project = LedgerProject::new(Http);
     project.hold("after", "a");
     project.hold("after", "b");
@@ -213,11 +211,9 @@ fn d8_a_run_in_doubt_makes_no_other_call() {
 }
 
 /// A server that is gone is no reason to tell the code that a call failed which may have happened.
+#[sandboxed]
 #[test]
 fn d8_a_doubt_stays_one_while_the_server_is_gone() {
-    if no_sandbox() {
-        return;
-    }
     let mut project = LedgerProject::new(Http);
     project.hold("after", "one");
     let child = start(&project, ONE_ASKED[0], None);
@@ -235,11 +231,9 @@ fn d8_a_doubt_stays_one_while_the_server_is_gone() {
     assert_eq!(project.count("did effect one"), 1);
 }
 
+#[sandboxed]
 #[test]
 fn d8_killed_at_any_moment() {
-    if no_sandbox() {
-        return;
-    }
     let codes = [SEQUENTIAL[0], PARALLEL[0], SEQUENTIAL[1], PARALLEL[1]];
     let one = |number: u32| {
         let project = LedgerProject::new(if number.is_multiple_of(2) { Http } else { Stdio });
@@ -283,11 +277,9 @@ fn kill_sometime(child: Child, most: u128) -> Duration {
 }
 
 /// A parent that does not ask for the end of what it started keeps nobody from going on.
+#[sandboxed]
 #[test]
 fn d8_a_killed_host_is_gone_before_its_parent_has_noticed() {
-    if no_sandbox() {
-        return;
-    }
     let project = LedgerProject::new(Http);
     let mut child = start(&project, SEQUENTIAL[0], None);
     let id = project.run_id();
@@ -364,11 +356,9 @@ fn d8_other_code_than_was_begun_is_not_resumed() {
 }
 
 /// A person who has it made again without looking gets what was decided: the call is made again.
+#[sandboxed]
 #[test]
 fn d8_who_decides_blindly_gets_it_twice_and_is_asked_once() {
-    if no_sandbox() {
-        return;
-    }
     let project = LedgerProject::new(Http);
     project.hold("after", "one");
     let child = start(&project, ONE_ASKED[1], None);

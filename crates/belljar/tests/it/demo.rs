@@ -8,15 +8,14 @@ use std::{
     time::{Duration, Instant},
 };
 
+use belljar_testing::sandboxed;
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use crate::command::{BELLJAR, Place, belljar, no_sandbox, outcome};
+use crate::command::{BELLJAR, Place, belljar, outcome};
 
+#[sandboxed]
 #[test]
 fn a1_the_demo_turns_a_megabyte_into_a_few_hundred_bytes() {
-    if no_sandbox() {
-        return;
-    }
     let outcome = belljar(&["demo", "--json"]);
     let figures = outcome.json();
     assert_eq!(outcome.status, Some(0), "{outcome:#?}");
@@ -32,11 +31,9 @@ fn a1_the_demo_turns_a_megabyte_into_a_few_hundred_bytes() {
     assert!(figures["saved_percent"].as_f64().unwrap() > 99.9);
 }
 
+#[sandboxed]
 #[test]
 fn a1_the_demo_is_told_to_people_too() {
-    if no_sandbox() {
-        return;
-    }
     let outcome = belljar(&["demo"]);
     assert_eq!((outcome.status, outcome.stderr.as_str()), (Some(0), ""));
     let headings: Vec<&str> =
@@ -69,11 +66,9 @@ fn assert_nothing_in(directory: &Path) {
     assert!(files.is_empty(), "{files:?}");
 }
 
+#[sandboxed]
 #[test]
 fn a1_the_demo_leaves_nothing_behind() {
-    if no_sandbox() {
-        return;
-    }
     let place = Place::new();
     let (child, files) = demo(&place);
     let ended = outcome(child.wait_with_output().unwrap());
@@ -82,11 +77,9 @@ fn a1_the_demo_leaves_nothing_behind() {
 }
 
 /// As Ctrl-C in a terminal does it, at moments all along the way.
+#[sandboxed]
 #[test]
 fn a10_an_interrupted_demo_leaves_nothing_behind() {
-    if no_sandbox() {
-        return;
-    }
     let mut statuses = Vec::new();
     for step in 0..8 {
         let place = Place::new();

@@ -1,8 +1,9 @@
 //! I3: what this machine can enforce, with and without user namespaces.
 
+use belljar_testing::sandboxed;
 use serde_json::json;
 
-use crate::command::{BELLJAR, Outcome, Place, belljar, no_sandbox, outcome};
+use crate::command::{BELLJAR, Outcome, Place, belljar, outcome};
 
 /// Runs the program where no user namespace may be made, as in many containers. The limit is set in a
 /// user namespace of its own, so nothing else on the machine notices.
@@ -14,11 +15,9 @@ fn without_user_namespaces(arguments: &str) -> Outcome {
     outcome(output.expect("unshare is part of util-linux"))
 }
 
+#[sandboxed]
 #[test]
 fn i3_a_machine_that_can_is_told_so() {
-    if no_sandbox() {
-        return;
-    }
     let outcome = belljar(&["doctor", "--json"]);
     let diagnosis = outcome.json();
     assert_eq!((outcome.status, &diagnosis["verdict"]), (Some(0), &json!("full")), "{outcome:#?}");

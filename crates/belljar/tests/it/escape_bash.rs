@@ -4,6 +4,7 @@ use crate::{
     command::{BELLJAR, Place, no_sandbox, outcome},
     escape_bait::{Aim, Payload, contained, controls, killed_hosts_leave_nothing, payload},
 };
+use belljar_testing::sandboxed;
 
 const LOADERS: &str = "/lib64/ld-linux-x86-64.so.2 /lib/ld-linux-aarch64.so.1";
 
@@ -215,11 +216,9 @@ fn a_killed_host_leaves_no_shell() {
 }
 
 /// Grants whose paths do not fit into a small packet do no harm to the zygote.
+#[sandboxed]
 #[test]
 fn many_long_grants_are_as_good_as_one() {
-    if no_sandbox() {
-        return;
-    }
     let place = Place::new();
     let long = "a-directory-with-a-name-of-some-length".repeat(5);
     let mut arguments = vec!["run".to_owned(), "--json".to_owned(), "-l".to_owned()];

@@ -1,14 +1,13 @@
 //! Agents as they are written for other tools, run whole.
 
+use belljar_testing::sandboxed;
 use serde_json::json;
 
-use crate::command::{Place, no_sandbox};
+use crate::command::Place;
 
+#[sandboxed]
 #[test]
 fn f8_what_code_changes_in_the_state_counts() {
-    if no_sandbox() {
-        return;
-    }
     let place = Place::new();
     place.file(
         "work/agent.yaml",
@@ -49,11 +48,9 @@ nodes:
     assert_eq!(ran.json()["output"], wanted);
 }
 
+#[sandboxed]
 #[test]
 fn f8_what_is_refused_is_granted_in_the_file() {
-    if no_sandbox() {
-        return;
-    }
     let place = Place::new();
     place.file("work/agent.yaml", "nodes: [{name: a, run: import subprocess}]");
     let ran = place.belljar(&["workflow", "run", "agent.yaml", "--enable-code-execution"]);

@@ -2,11 +2,13 @@
 
 use std::{fs, process::Child};
 
+use belljar_contract::RunStatus;
+use belljar_testing::sandboxed;
 use belljar_workflow::{WorkflowCommand, WorkflowEventKind, WorkflowStatus};
 use serde_json::{Value, json};
 
 use crate::{
-    command::{Place, block_on, no_sandbox, outcome},
+    command::{Place, block_on, outcome},
     flow_support::Watched,
     ledger_support::{LedgerProject, Transport},
 };
@@ -65,7 +67,7 @@ impl Ahead {
         project.until("the end of what runs ahead", || {
             let runs = block_on(store.runs(100, None)).unwrap();
             let ended = |run: &&belljar_store::RunSummary| {
-                run.id.ends_with("_ahead") && run.status != "running"
+                run.id.ends_with("_ahead") && run.status != RunStatus::Running
             };
             (runs.iter().filter(ended).count() == 2).then_some(())
         });
@@ -97,11 +99,9 @@ enum Fate {
     Dropped,
 }
 
+#[sandboxed]
 #[test]
 fn f7_what_ran_ahead_is_adopted_without_a_second_call() {
-    if no_sandbox() {
-        return;
-    }
     let (ahead, host) = Ahead::start();
     // Nothing of it is to be seen before somebody has said yes.
     assert_eq!(ahead.watched.file("ahead", "a.txt"), None);
@@ -126,11 +126,9 @@ fn f7_what_ran_ahead_is_adopted_without_a_second_call() {
     assert!(!ahead.is("act", Fate::Adopted));
 }
 
+#[sandboxed]
 #[test]
 fn f7_what_ran_ahead_in_vain_vanishes() {
-    if no_sandbox() {
-        return;
-    }
     let (ahead, host) = Ahead::start();
     let ended = ahead.decided(host, |decision| WorkflowCommand::Reject { decision, reason: None });
     assert_eq!(ended["status"], json!("failed"), "{ended}");
@@ -146,11 +144,9 @@ fn f7_what_ran_ahead_in_vain_vanishes() {
 }
 
 /// What a file asks for is given if the operator allowed it when the workflow was made, and only then.
+#[sandboxed]
 #[test]
 fn f1_code_is_given_no_paths_and_variables_but_what_the_operator_allowed() {
-    if no_sandbox() {
-        return;
-    }
     let place = Place::new();
     let open = place.file("data/open/open.txt", "open");
     let secret = place.file("data/secret.txt", "secret");

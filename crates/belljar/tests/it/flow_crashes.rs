@@ -10,11 +10,13 @@ use std::{
     time::{Duration, Instant},
 };
 
+use belljar_contract::Verdict;
 use belljar_project::now_ms;
-use belljar_store::{Approvals, Verdict};
+use belljar_store::Approvals;
+use belljar_testing::sandboxed;
 use belljar_workflow::{
     DoubtResolution, WorkflowEventKind, WorkflowStatus, WorkflowStore as _,
-    workflow_store::{LeaseRequest, Why},
+    workflow_store::{ClaimReason, LeaseRequest},
 };
 use serde_json::{Value, json};
 
@@ -335,11 +337,9 @@ fn f3_of_two_hosts_that_race_for_a_workflow_one_wins() {
     flow.check("two hosts");
 }
 
+#[sandboxed]
 #[test]
 fn f3_a_host_that_was_superseded_writes_nothing_and_says_so() {
-    if no_sandbox() {
-        return;
-    }
     let flow = Flow::new();
     flow.project.hold("after", "a1");
     let host = flow.run(None);
@@ -351,7 +351,7 @@ fn f3_a_host_that_was_superseded_writes_nothing_and_says_so() {
         now_ms,
         until_ms: now_ms + 50,
         take_over: true,
-        why: Why::Asked,
+        why: ClaimReason::Asked,
     };
     block_on(watched.store().claim(FLOW, request)).unwrap();
     let before = watched.machine(FLOW).taken();

@@ -6,6 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use belljar_testing::sandboxed;
 use serde_json::{Value, json};
 
 use crate::{
@@ -87,11 +88,9 @@ fn completed(outcome: &Outcome) -> Value {
     json["output"].clone()
 }
 
+#[sandboxed]
 #[test]
 fn f1_five_tasks_of_tools_code_and_a_person() {
-    if no_sandbox() {
-        return;
-    }
     let project = Project::new();
     let more = ["--id", "five", "--enable-code-execution", "--input", "first=30"];
     let mut child = project.start("five-tasks.yaml", &more);
@@ -107,11 +106,9 @@ fn f1_five_tasks_of_tools_code_and_a_person() {
     assert!(events.len() > 15, "{events:#?}");
 }
 
+#[sandboxed]
 #[test]
 fn f1_a_person_who_says_no_ends_it() {
-    if no_sandbox() {
-        return;
-    }
     let project = Project::new();
     let mut child = project.start("five-tasks.yaml", &["--id", "no", "--enable-code-execution"]);
     let decision = project.decision("no", &mut child);
@@ -124,11 +121,9 @@ fn f1_a_person_who_says_no_ends_it() {
     assert_eq!((again.status, &again.json()["status"]), (Some(1), &json!("refused")));
 }
 
+#[sandboxed]
 #[test]
 fn f8_an_agent_with_a_loop_and_a_sandbox() {
-    if no_sandbox() {
-        return;
-    }
     let project = Project::new();
     let ended = project.run("tries.yaml", &["--enable-code-execution"]);
     completed(&ended);
@@ -164,11 +159,9 @@ fn f8_code_is_off_until_the_operator_enables_it() {
     assert_eq!(ended["status"], json!("completed"), "{ended}");
 }
 
+#[sandboxed]
 #[test]
 fn f1_a_failing_tool_is_tried_again_and_then_replaced() {
-    if no_sandbox() {
-        return;
-    }
     let project = Project::new();
     let ended = project.run("retry-and-fallback.yaml", &["--id", "retry"]);
     assert_eq!(completed(&ended), json!({"price": 42}));
@@ -178,11 +171,9 @@ fn f1_a_failing_tool_is_tried_again_and_then_replaced() {
     assert_eq!(text.matches("\"task_fallback\"").count(), 1, "{text}");
 }
 
+#[sandboxed]
 #[test]
 fn f1_foreach_over_a_hundred_items_keeps_their_order() {
-    if no_sandbox() {
-        return;
-    }
     let project = Project::new();
     let ended = project.run("hundred.yaml", &[]);
     assert_eq!(completed(&ended), json!({"count": 100, "last": 198}));
@@ -191,11 +182,9 @@ fn f1_foreach_over_a_hundred_items_keeps_their_order() {
     assert_eq!(sums, (0..100).map(|n| 2 * n).collect::<Vec<i64>>());
 }
 
+#[sandboxed]
 #[test]
 fn f6_rollback_compensates_in_reverse_and_reports_the_rest() {
-    if no_sandbox() {
-        return;
-    }
     let project = Project::new();
     completed(&project.run("rollback.json", &["--id", "shop"]));
     assert_eq!(project.appended(), ["reserve", "charge", "mail"]);
@@ -240,11 +229,9 @@ fn f8_validate_tells_every_fault_with_its_line() {
     }
 }
 
+#[sandboxed]
 #[test]
 fn f1_interrupted_it_says_how_to_go_on() {
-    if no_sandbox() {
-        return;
-    }
     let project = Project::new();
     let mut child = project.start("five-tasks.yaml", &["--id", "stop", "--enable-code-execution"]);
     let decision = project.decision("stop", &mut child);
@@ -260,11 +247,9 @@ fn f1_interrupted_it_says_how_to_go_on() {
     assert_eq!(project.appended(), ["total 42"]);
 }
 
+#[sandboxed]
 #[test]
 fn f1_a_workspace_is_worked_on_and_committed() {
-    if no_sandbox() {
-        return;
-    }
     let project = Project::new();
     let file = "settings: {files: true}\ntasks:\n  - id: change\n    language: bash\n    code: |\n      \
                 tr a-z A-Z < /work/in.txt > /work/out/loud.txt || { mkdir -p /work/out; tr a-z A-Z < \
@@ -294,11 +279,9 @@ fn f1_a_workspace_is_worked_on_and_committed() {
     assert!(files.get(".mcp.json").is_none(), "what is the host's own is not shown: {files}");
 }
 
+#[sandboxed]
 #[test]
 fn f8_an_input_that_the_workflow_does_not_have_is_refused() {
-    if no_sandbox() {
-        return;
-    }
     let project = Project::new();
     let text = "name: release\ninputs: {version: \"1.0\"}\ntasks:\n  \
                 - {id: say, type: pass, value: \"{{ inputs.version }} {{ inputs.who | default('all') }}\"}\n\
@@ -311,11 +294,9 @@ fn f8_an_input_that_the_workflow_does_not_have_is_refused() {
     assert_eq!((good.status, &*good.stdout), (Some(0), "\"v2 me\"\n"), "{good:#?}");
 }
 
+#[sandboxed]
 #[test]
 fn f8_a_file_that_wants_to_write_is_told_of_a_flag_that_exists() {
-    if no_sandbox() {
-        return;
-    }
     let project = Project::new();
     let text = "tasks:\n  - {id: w, language: typescript, code: return 1, sandbox_config: {allowWrite: true}}\n";
     let refused = project.run_text(text, &["--enable-code-execution", "--id", "w"]);

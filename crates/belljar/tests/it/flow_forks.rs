@@ -6,16 +6,17 @@ use std::{
     time::Duration,
 };
 
+use belljar_contract::Limits;
 use belljar_project::{
-    Limits, ProjectWorkflows, RecordCollector, Retention, SessionRegistry, Sweep, WorkflowOptions,
-    now_ms,
+    ProjectWorkflows, RecordCollector, Retention, SessionRegistry, Sweep, WorkflowOptions, now_ms,
 };
 use belljar_store::RecordKind;
-use belljar_workflow::{WorkflowStore as _, workflow_store::NewFlow};
+use belljar_testing::sandboxed;
+use belljar_workflow::{WorkflowStore as _, workflow_store::NewWorkflowRow};
 use serde_json::{Value, json};
 
 use crate::{
-    command::{BELLJAR, block_on, no_sandbox},
+    command::{BELLJAR, block_on},
     flow_support::Watched,
     ledger_support::{LedgerProject, Transport},
     mcp_support::{serve_in, within},
@@ -54,11 +55,9 @@ fn ran() -> LedgerProject {
     project
 }
 
+#[sandboxed]
 #[test]
 fn f3_a_fork_goes_on_from_a_checkpoint_and_repeats_nothing() {
-    if no_sandbox() {
-        return;
-    }
     let project = ran();
     let belljar = |arguments: &[&str]| project.place.belljar(arguments);
     let shown = belljar(&["workflow", "show", "first", "--json"]).json();
@@ -91,16 +90,14 @@ fn f3_a_fork_goes_on_from_a_checkpoint_and_repeats_nothing() {
     let none = belljar(&["workflow", "fork", "first", "--at", "99999"]);
     assert_eq!(none.status, Some(2), "{none:#?}");
     let end = belljar(&["workflow", "fork", "first", "--at", &after("b")]);
-    assert!(end.stderr.contains("had ended by then"), "{end:#?}");
+    assert!(end.stderr.contains("had ended at that checkpoint"), "{end:#?}");
     let taken = belljar(&["workflow", "fork", "first", "--id", "second"]);
     assert!(taken.stderr.contains("second exists already"), "{taken:#?}");
 }
 
+#[sandboxed]
 #[test]
 fn f3_what_has_ended_leaves_no_files_behind_and_can_be_deleted() {
-    if no_sandbox() {
-        return;
-    }
     let project = ran();
     assert_eq!(scratch(&project), Vec::<String>::new());
     let belljar = |arguments: &[&str]| project.place.belljar(arguments);
@@ -119,11 +116,9 @@ fn f3_what_has_ended_leaves_no_files_behind_and_can_be_deleted() {
 }
 
 /// After a rollback nothing goes on until `continue`, and what was gone back over is out of reach.
+#[sandboxed]
 #[test]
 fn f3_a_workflow_that_was_rolled_back_says_how_it_goes_on_and_where_it_can_go() {
-    if no_sandbox() {
-        return;
-    }
     let project = LedgerProject::new(Transport::Http);
     let tasks = "tasks:\n  - {id: a, tool: ledger:effect, arguments: {key: a}}\n  \
                  - {id: b, tool: ledger:effect, arguments: {key: b}, depends_on: [a]}\n  \
@@ -173,11 +168,9 @@ fn f3_a_workflow_that_was_rolled_back_says_how_it_goes_on_and_where_it_can_go() 
 }
 
 /// A second workflow of an id is not the first: what the first did, it does itself.
+#[sandboxed]
 #[test]
 fn f3_an_id_that_is_used_again_gets_nothing_of_the_workflow_that_had_it() {
-    if no_sandbox() {
-        return;
-    }
     let project = LedgerProject::new(Transport::Http);
     let text = "tasks:\n  - {id: c, language: typescript, code: 'return mcp.ledger.effect({key: \"c\"})'}\n";
     project.place.file("work/again.yaml", text);
@@ -199,11 +192,9 @@ fn f3_an_id_that_is_used_again_gets_nothing_of_the_workflow_that_had_it() {
     }
 }
 
+#[sandboxed]
 #[test]
 fn f3_workflows_that_ended_long_ago_are_forgotten() {
-    if no_sandbox() {
-        return;
-    }
     let project = ran();
     project.place.belljar(&["workflow", "fork", "first", "--id", "open"]);
     let engine = Watched::of(&project.state()).store().clone();
@@ -229,11 +220,9 @@ fn f3_workflows_that_ended_long_ago_are_forgotten() {
 
 /// What a host could not go on with is counted and stays its own: nobody takes it for one that a person
 /// stopped.
+#[sandboxed]
 #[test]
 fn f3_a_workflow_that_cannot_be_read_is_counted_and_has_an_owner() {
-    if no_sandbox() {
-        return;
-    }
     let project = LedgerProject::new(Transport::Http);
     let store = belljar_store::Store::open(&project.state()).unwrap();
     block_on(async {
@@ -243,18 +232,18 @@ fn f3_a_workflow_that_cannot_be_read_is_counted_and_has_an_owner() {
         let sessions = SessionRegistry::new(executor.sandbox().clone(), None).await;
         let options = WorkflowOptions::new(Limits::DEFAULT, project.place.path().join("scratch"));
         let flows = ProjectWorkflows::new(executor.clone(), sessions, options).await.unwrap();
-        let new = |id: &str, caller: &str| NewFlow {
+        let new = |id: &str, caller: &str| NewWorkflowRow {
             id: id.to_owned(),
             name: id.to_owned(),
             caller: caller.to_owned(),
             snapshot: b"no machine".to_vec(),
             created_ms: 1,
         };
-        store.create_flow(new("stopped", "cli")).await.unwrap();
-        store.create_flow(new("broken", "client")).await.unwrap();
-        let row = async |id: &str| store.flow(id).await.unwrap().unwrap();
+        store.create_workflow(new("stopped", "cli")).await.unwrap();
+        store.create_workflow(new("broken", "client")).await.unwrap();
+        let row = async |id: &str| store.workflow(id).await.unwrap().unwrap();
         // A look may find it still under way.
-        while row("broken").await.vain < 3 {
+        while row("broken").await.fruitless_attempts < 3 {
             flows.drive_due().await;
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
@@ -262,16 +251,14 @@ fn f3_a_workflow_that_cannot_be_read_is_counted_and_has_an_owner() {
         let broken = row("broken").await;
         let here = format!("{}:", std::process::id());
         assert!(broken.owner.starts_with(&here) && broken.lease_until_ms == 0, "{broken:?}");
-        assert_eq!(row("stopped").await.vain, 0, "a person stopped it");
+        assert_eq!(row("stopped").await.fruitless_attempts, 0, "a person stopped it");
         executor.shutdown().await;
     });
 }
 
+#[sandboxed]
 #[test]
 fn e3_workflows_are_forked_and_forgotten_over_http() {
-    if no_sandbox() {
-        return;
-    }
     let project = LedgerProject::new(Transport::Http);
     let server = serve_in(&project.place, &[]);
     let effect = |id: &str, on: &[&str]| json!({"id": id, "tool": "ledger:effect", "arguments": {"key": id}, "depends_on": on});

@@ -1,10 +1,11 @@
 //! `code.execute` and `code.sandbox` of agents: what they answer, what a rollback does to them, and how
 //! they are measured.
 
+use belljar_testing::sandboxed;
 use serde_json::{Value, json};
 
 use crate::{
-    command::{Place, no_sandbox},
+    command::Place,
     mcp_support::{Serving, serve_in},
     project_support::CountingProject,
 };
@@ -53,11 +54,9 @@ fn checkpoint_of(server: &Serving, id: &str, task: &str) -> u64 {
 }
 
 /// Bug 1: what a task did in a sandbox is undone with the task.
+#[sandboxed]
 #[test]
 fn bug_1_a_rollback_takes_the_sandbox_back() {
-    if no_sandbox() {
-        return;
-    }
     let project = CountingProject::with(CODE);
     let server = serve_in(&project.place, &[]);
     let asked = json!({"workflow": COUNTER, "id": "c", "wait_ms": 60_000});
@@ -90,11 +89,9 @@ fn bug_1_a_rollback_takes_the_sandbox_back() {
 }
 
 /// A crashed, destroyed or unknown sandbox is a report, and the workflow goes on.
+#[sandboxed]
 #[test]
 fn f8_a_sandbox_that_is_gone_answers_success_false() {
-    if no_sandbox() {
-        return;
-    }
     let with = |action: &str| {
         format!(
             "{{action: {action}, sandbox_id: \"{{{{ state.box.sandbox_id }}}}\", code: \"x = 1\"}}"
@@ -130,11 +127,9 @@ nodes:
 }
 
 /// Surprise 7: what went wrong is told by type and code; what was cut is marked.
+#[sandboxed]
 #[test]
 fn surprise_7_reports_name_the_type_of_the_error_and_what_was_cut() {
-    if no_sandbox() {
-        return;
-    }
     let state = run(
         r#"
 settings: {code: {default_timeout: 20s}}
@@ -158,11 +153,9 @@ nodes:
 }
 
 /// `sandbox_mode: permissive` lifts what Python may import and nothing else.
+#[sandboxed]
 #[test]
 fn f8_permissive_code_imports_what_restricted_code_does_not() {
-    if no_sandbox() {
-        return;
-    }
     let agent = |mode: &str| {
         format!(
             r#"
@@ -184,11 +177,9 @@ nodes:
 }
 
 /// `allow_filesystem: false` leaves no room for a file; without it code has a private `/work`.
+#[sandboxed]
 #[test]
 fn f8_code_without_a_file_system_makes_no_file() {
-    if no_sandbox() {
-        return;
-    }
     let write = r#"open('/work/a', 'w').write('x'); return 1"#;
     let state = run(
         &format!(
@@ -209,11 +200,9 @@ nodes:
 }
 
 /// Bug 5: code, checkpoints and discoveries of workflows count like those of runs.
+#[sandboxed]
 #[test]
 fn bug_5_workflows_are_measured() {
-    if no_sandbox() {
-        return;
-    }
     let project = CountingProject::with(CODE);
     let server = serve_in(&project.place, &[]);
     let number = |name: &str| -> u64 {
@@ -246,11 +235,9 @@ fn bug_5_workflows_are_measured() {
 }
 
 /// Bug 4: a DAG asks for what `execute_code` takes, in both spellings; what is beyond is refused.
+#[sandboxed]
 #[test]
 fn bug_4_dags_take_the_sandbox_config_of_execute_code() {
-    if no_sandbox() {
-        return;
-    }
     let project = CountingProject::with(CODE);
     let out = project.place.path().join("out");
     std::fs::create_dir(&out).unwrap();

@@ -5,12 +5,10 @@ use std::{
     time::{Duration, Instant},
 };
 
+use belljar_testing::sandboxed;
 use serde_json::{Map, Value, json};
 
-use crate::{
-    command::no_sandbox,
-    mcp_support::{Project, installed},
-};
+use crate::mcp_support::{Project, installed};
 
 /// A project with hostile servers of these kinds, by name, beside the counting one; all calls allowed.
 fn project(servers: &[(&str, &str)]) -> Project {
@@ -27,11 +25,9 @@ fn project(servers: &[(&str, &str)]) -> Project {
     project
 }
 
+#[sandboxed]
 #[test]
 fn reliability_12_a_server_that_hangs_keeps_nobody_longer_than_they_said() {
-    if no_sandbox() {
-        return;
-    }
     let project = project(&[("start", "hangs_at_start"), ("list", "hangs_in_list")]);
     let serving = project.serve(&[]);
     for server in ["start", "list"] {
@@ -59,11 +55,9 @@ fn reliability_12_a_server_that_hangs_keeps_nobody_longer_than_they_said() {
     assert_eq!(told["structuredContent"]["missing"], found["missing"]);
 }
 
+#[sandboxed]
 #[test]
 fn reliability_12_a_server_that_hangs_fails_its_own_task_and_holds_no_workflow() {
-    if no_sandbox() {
-        return;
-    }
     let project = project(&[("start", "hangs_at_start"), ("list", "hangs_in_list")]);
     let serving = project.serve(&[]);
     let began = Instant::now();
@@ -91,11 +85,9 @@ fn reliability_12_a_server_that_hangs_fails_its_own_task_and_holds_no_workflow()
     }
 }
 
+#[sandboxed]
 #[test]
 fn reliability_9_what_a_server_says_without_end_is_not_logged_without_end() {
-    if no_sandbox() {
-        return;
-    }
     for kind in ["floods_log_messages", "floods_notifications", "floods_sampling"] {
         let project = project(&[("flood", kind)]);
         let serving = project.serve(&["--log", "text"]);
@@ -109,11 +101,9 @@ fn reliability_9_what_a_server_says_without_end_is_not_logged_without_end() {
     }
 }
 
+#[sandboxed]
 #[test]
 fn s16_one_bad_name_leaves_out_one_tool_and_is_forgotten_with_it() {
-    if no_sandbox() {
-        return;
-    }
     let kind = tempfile::NamedTempFile::new().expect("there is room for a file");
     fs::write(kind.path(), "bad_names").expect("it is ours");
     let project = project(&[("odd", &format!("@{}", kind.path().display()))]);

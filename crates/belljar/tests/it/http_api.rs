@@ -3,10 +3,11 @@
 
 use std::fs;
 
+use belljar_testing::sandboxed;
 use serde_json::{Value, json};
 
 use crate::{
-    command::{Place, no_sandbox},
+    command::Place,
     descendants::descendants,
     http_support::http_tool,
     mcp_support::{serve_in, within},
@@ -17,11 +18,9 @@ fn code(language: &str, code: &str) -> Value {
     json!({ "language": language, "code": code })
 }
 
+#[sandboxed]
 #[test]
 fn e3_code_of_every_language_runs() {
-    if no_sandbox() {
-        return;
-    }
     let place = Place::new();
     let server = serve_in(&place, &[]);
     for (language, text, wanted) in [
@@ -50,11 +49,9 @@ fn e3_code_of_every_language_runs() {
 }
 
 /// The code never ends, so what is heard is heard while it runs.
+#[sandboxed]
 #[test]
 fn e3_output_is_heard_while_the_code_runs_and_kept_when_it_is_ended() {
-    if no_sandbox() {
-        return;
-    }
     let place = Place::new();
     let server = serve_in(&place, &[]);
     for (language, text) in [
@@ -78,11 +75,9 @@ fn e3_output_is_heard_while_the_code_runs_and_kept_when_it_is_ended() {
     }
 }
 
+#[sandboxed]
 #[test]
 fn e3_a_client_that_goes_away_takes_its_cell_along() {
-    if no_sandbox() {
-        return;
-    }
     let place = Place::new();
     let server = serve_in(&place, &["--pool", "0"]);
     server.ask("POST /v1/runs", &code("typescript", "1"));
@@ -99,11 +94,9 @@ fn e3_a_client_that_goes_away_takes_its_cell_along() {
     assert!(listed["runs"].as_array().unwrap().iter().all(|run| run["status"] != "running"));
 }
 
+#[sandboxed]
 #[test]
 fn e3_grants_are_within_what_the_operator_allows() {
-    if no_sandbox() {
-        return;
-    }
     let place = Place::new();
     let secret = place.file("secret.txt", "secret");
     let open = place.file("open/data.txt", "data");
@@ -145,11 +138,9 @@ fn e3_grants_are_within_what_the_operator_allows() {
     assert_eq!(refused["error"]["code"], "permission.network", "{refused:#}");
 }
 
+#[sandboxed]
 #[test]
 fn d7_a_call_is_decided_over_http_and_made_once() {
-    if no_sandbox() {
-        return;
-    }
     let project = CountingProject::with("[permissions]\nask = [\"count__*\"]\n");
     let server = serve_in(&project.place, &[]);
     let text = "return await mcp.count.append({ text: 'once' })";
@@ -180,11 +171,9 @@ fn d7_a_call_is_decided_over_http_and_made_once() {
     assert_eq!(project.counted(), ["once"]);
 }
 
+#[sandboxed]
 #[test]
 fn e3_a_durable_run_outlives_its_client_and_its_host() {
-    if no_sandbox() {
-        return;
-    }
     let project = CountingProject::trusting("[permissions]\nallow = [\"count__*\"]\n");
     let server = serve_in(&project.place, &[]);
     let text = "console.log('here'); await mcp.count.append({ text: 'a' }); return 'done'";
@@ -202,11 +191,9 @@ fn e3_a_durable_run_outlives_its_client_and_its_host() {
     assert_eq!(listed["runs"][0]["id"], json!(id), "{listed:#}");
 }
 
+#[sandboxed]
 #[test]
 fn e3_events_are_told_again_from_where_a_client_was() {
-    if no_sandbox() {
-        return;
-    }
     let place = Place::new();
     let server = serve_in(&place, &[]);
     let run = server.ask("POST /v1/runs", &code("typescript", "1"));
@@ -222,11 +209,9 @@ fn e3_events_are_told_again_from_where_a_client_was() {
     assert_eq!(again.next().2["run_id"], next["id"]);
 }
 
+#[sandboxed]
 #[test]
 fn a10_a_server_that_is_told_to_end_leaves_no_process() {
-    if no_sandbox() {
-        return;
-    }
     let place = Place::new();
     let server = serve_in(&place, &[]);
     let body = code("typescript", "console.log(1); while (true) {}").to_string();
@@ -243,11 +228,9 @@ fn a10_a_server_that_is_told_to_end_leaves_no_process() {
     assert_eq!(left, Vec::<u32>::new(), "processes are left behind");
 }
 
+#[sandboxed]
 #[test]
 fn e3_requests_are_logged_by_name() {
-    if no_sandbox() {
-        return;
-    }
     let place = Place::new();
     let server = serve_in(&place, &["--log", "json"]);
     let bearer = format!("Bearer {}", server.token);
@@ -265,11 +248,9 @@ fn e3_requests_are_logged_by_name() {
     assert!(!log.contains(&bearer[7..]), "the token is in the log");
 }
 
+#[sandboxed]
 #[test]
 fn e3_the_real_server_keeps_to_its_document() {
-    if no_sandbox() {
-        return;
-    }
     let place = Place::new();
     let server = serve_in(&place, &[]);
     let settings =

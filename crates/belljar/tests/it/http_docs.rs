@@ -3,9 +3,10 @@
 use std::process::Command;
 
 use crate::{
-    command::{Place, no_sandbox, outcome},
+    command::{Place, outcome},
     mcp_support::{Serving, serve_in},
 };
+use belljar_testing::sandboxed;
 
 const DOCUMENT: &str = include_str!("../../../../docs/http.md");
 
@@ -59,11 +60,9 @@ fn try_all(place: &Place, server: &Serving, examples: &[(String, String)]) {
     }
 }
 
+#[sandboxed]
 #[test]
 fn e3_examples_do_what_they_promise() {
-    if no_sandbox() {
-        return;
-    }
     let place = Place::new();
     let server = serve_in(&place, &[]);
     let examples = examples("console");
@@ -71,11 +70,9 @@ fn e3_examples_do_what_they_promise() {
     try_all(&place, &server, &examples);
 }
 
+#[sandboxed]
 #[test]
 fn b4_examples_of_sessions_do_what_they_promise() {
-    if no_sandbox() {
-        return;
-    }
     let place = Place::new();
     let server = serve_in(&place, &[]);
     let made = server.api("POST /v1/sessions", r#"{"language": "python"}"#);

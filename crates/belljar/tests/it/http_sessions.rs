@@ -1,9 +1,10 @@
 //! Sessions over the plain HTTP API of a real server: what they are granted, and their files.
 
+use belljar_testing::sandboxed;
 use serde_json::{Value, json};
 
 use crate::{
-    command::{Place, no_sandbox},
+    command::Place,
     mcp_support::{Serving, serve_in},
 };
 
@@ -18,11 +19,9 @@ fn run(server: &Serving, id: &str, code: &str) -> Value {
 }
 
 /// The same command is refused to a session that is not granted it.
+#[sandboxed]
 #[test]
 fn s18_a_session_has_the_commands_it_is_granted() {
-    if no_sandbox() {
-        return;
-    }
     let place = Place::new();
     let server = serve_in(&place, &[]);
     let code = "touch a b; rm a; ls";
@@ -39,11 +38,9 @@ fn s18_a_session_has_the_commands_it_is_granted() {
 }
 
 /// B3: what a run cannot have is refused, not ignored.
+#[sandboxed]
 #[test]
 fn b3_a_run_cannot_change_the_limits_of_its_session() {
-    if no_sandbox() {
-        return;
-    }
     let place = Place::new();
     let server = serve_in(&place, &[]);
     let id = open(&server, "typescript", &[]);
@@ -65,11 +62,9 @@ fn b3_a_run_cannot_change_the_limits_of_its_session() {
 }
 
 /// Bug 11: a session's memory limit is as tight as a run's, and its error names it.
+#[sandboxed]
 #[test]
 fn bug_11_a_session_does_not_hold_more_than_its_limit() {
-    if no_sandbox() {
-        return;
-    }
     let place = Place::new();
     let server = serve_in(&place, &[]);
     let hold = |mebibytes: u32| {
@@ -95,11 +90,9 @@ fn bug_11_a_session_does_not_hold_more_than_its_limit() {
 }
 
 /// A granted directory is there; one that the session's own `/tmp` would hide is refused.
+#[sandboxed]
 #[test]
 fn a5_a_session_reads_what_it_is_granted_or_is_refused() {
-    if no_sandbox() {
-        return;
-    }
     let place = Place::new();
     let (below_tmp, elsewhere) = (tempfile::tempdir_in("/tmp"), tempfile::tempdir_in("/var/tmp"));
     let (below_tmp, elsewhere) = (below_tmp.unwrap(), elsewhere.unwrap());
@@ -122,11 +115,9 @@ fn a5_a_session_reads_what_it_is_granted_or_is_refused() {
 }
 
 /// S18: the command line grants them too.
+#[sandboxed]
 #[test]
 fn s18_the_command_line_grants_commands_to_a_session() {
-    if no_sandbox() {
-        return;
-    }
     let place = Place::new();
     let _server = serve_in(&place, &[]);
     let new = place.belljar(&["session", "new", "-l", "bash", "--command", "rm"]);
@@ -139,11 +130,9 @@ fn s18_the_command_line_grants_commands_to_a_session() {
     assert_eq!(exec(&without.stdout).stdout, "a\nb\n", "{without:#?}");
 }
 
+#[sandboxed]
 #[test]
 fn s18_a_directory_with_something_in_it_is_not_deleted() {
-    if no_sandbox() {
-        return;
-    }
     let place = Place::new();
     let server = serve_in(&place, &[]);
     let id = open(&server, "bash", &[]);

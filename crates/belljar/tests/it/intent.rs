@@ -1,5 +1,6 @@
 //! D5, E2: what code is for is said on the command line and by clients, and the tools that fit are found.
 
+use belljar_testing::sandboxed;
 use serde_json::{Value, json};
 
 use crate::{command::no_sandbox, project_support::CountingProject, stdio_support::StdioServer};
@@ -24,11 +25,9 @@ fn d5_a_shell_finds_tools_and_runs_code_with_them() {
     assert!(project.place.path().join("work/.belljar/tools.index").is_file());
 }
 
+#[sandboxed]
 #[test]
 fn e2_a_client_says_what_its_code_is_for() {
-    if no_sandbox() {
-        return;
-    }
     let project = CountingProject::trusting("");
     let mut server = StdioServer::start(&project.place);
     let code = "return await mcp.count.add({ a: 1, b: 2 })";
@@ -42,11 +41,9 @@ fn e2_a_client_says_what_its_code_is_for() {
     server.end();
 }
 
+#[sandboxed]
 #[test]
 fn s17_what_a_run_may_not_use_is_neither_described_nor_started_for_it() {
-    if no_sandbox() {
-        return;
-    }
     let project = CountingProject::with("");
     let started = project.place.path().join("started");
     // A server that leaves a mark, and then is none.

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use belljar_testing::sandboxed;
 use serde_json::{Value, json};
 
 use crate::command::{BELLJAR, Place, belljar, no_sandbox, outcome};
@@ -25,11 +26,9 @@ fn error(result: &Value) -> (&str, &str) {
     (text("type"), text("code"))
 }
 
+#[sandboxed]
 #[test]
 fn a2_python_gives_its_last_expression() {
-    if no_sandbox() {
-        return;
-    }
     let result = python("x=[1,2,3]\nsum(x)", &[]);
     assert_eq!((&result["result"], &result["success"]), (&json!(6), &json!(true)), "{result:#}");
     assert_eq!(result["isolation"]["engine"], "cpython");
@@ -39,11 +38,9 @@ fn a2_python_gives_its_last_expression() {
     assert_eq!(layers, script["isolation"]["layers"].as_array().unwrap().len());
 }
 
+#[sandboxed]
 #[test]
 fn a3_bash_prints_and_its_last_line_is_the_value() {
-    if no_sandbox() {
-        return;
-    }
     let result = bash("printf \"%s\\n\" b a | sort", &[]);
     assert_eq!((&result["stdout"], &result["result"]), (&json!("a\nb\n"), &json!(null)));
     let result = bash("echo working; echo '{\"n\": [1, 2]}'", &[]);
@@ -56,11 +53,9 @@ fn a3_bash_prints_and_its_last_line_is_the_value() {
 }
 
 /// `data` is there in a run, restricted or not, and is not taken from the folder the code runs in.
+#[sandboxed]
 #[test]
 fn a11_data_works_in_runs_of_python() {
-    if no_sandbox() {
-        return;
-    }
     let grouped = python("data.group_by([1, 2, 3], lambda n: n % 2)", &[]);
     assert_eq!(grouped["result"], json!({"1": [1, 3], "0": [2]}), "{grouped:#}");
     assert_eq!(grouped["logs"], json!([]));
@@ -77,11 +72,9 @@ fn a11_data_works_in_runs_of_python() {
 }
 
 /// What is asked for is refused, and with the grant it is had: the control.
+#[sandboxed]
 #[test]
 fn a4_a5_what_python_is_not_granted_it_cannot_reach() {
-    if no_sandbox() {
-        return;
-    }
     let place = Place::new();
     let secret = place.file("secret.txt", "host data");
     let secret = secret.to_str().unwrap();
@@ -106,11 +99,9 @@ fn a4_a5_what_python_is_not_granted_it_cannot_reach() {
     assert_eq!(python(environment, &["--env", "TOKEN=abc"])["result"], "abc");
 }
 
+#[sandboxed]
 #[test]
 fn a2_restricted_mode_refuses_by_name_and_the_jail_holds_without_it() {
-    if no_sandbox() {
-        return;
-    }
     let remove = "import subprocess\nsubprocess.run(['rm', '-rf', '/'])";
     let refused = python(remove, &[]);
     assert_eq!(error(&refused), ("PermissionError", "permission.module"));
@@ -133,11 +124,9 @@ fn a2_restricted_mode_refuses_by_name_and_the_jail_holds_without_it() {
     assert_eq!(python(raw, &["--permissive"])["result"], json!([-1, true]));
 }
 
+#[sandboxed]
 #[test]
 fn a3_a4_bash_has_the_commands_it_was_granted() {
-    if no_sandbox() {
-        return;
-    }
     for (code, reason) in [("rm x", "--command rm"), ("sudo id", "no other user")] {
         let result = bash(code, &[]);
         assert_eq!(error(&result), ("PermissionError", "permission.command"), "{result:#}");
@@ -158,11 +147,9 @@ fn a3_a4_bash_has_the_commands_it_was_granted() {
     assert_eq!(bash("echo x > /work/x; cat x", &[])["stdout"], "x\n");
 }
 
+#[sandboxed]
 #[test]
 fn a6_python_and_bash_end_at_their_limits() {
-    if no_sandbox() {
-        return;
-    }
     let bomb = python("x = []\nwhile True: x.append('a' * 10_000_000)", &["--memory", "64MiB"]);
     assert_eq!(error(&bomb), ("MemoryError", "limit.memory"), "{bomb:#}");
     let deaf = "import signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())\n\
@@ -188,11 +175,9 @@ fn a6_python_and_bash_end_at_their_limits() {
 
 /// What the library does around a fork is done when code forks, whatever was skipped in making its
 /// cell: no lock is held for ever, no thread is counted that is not there, no number drawn twice.
+#[sandboxed]
 #[test]
 fn a2_a_child_of_python_code_is_whole() {
-    if no_sandbox() {
-        return;
-    }
     let code = "import json, logging, os, random, signal, threading, time
 is_taken = threading.Event()
 def hold():
@@ -218,25 +203,23 @@ return [status, threads, number == random.random()]";
     assert_eq!(result["result"], json!([0, 1, false]), "{result:#}");
 }
 
+#[sandboxed]
 #[test]
 fn a5_bad_grants_are_told() {
-    if no_sandbox() {
-        return;
-    }
     let told = |arguments: &[&str]| {
         let result = run(arguments);
         let text = |key: &str| result["error"][key].as_str().unwrap_or("none").to_owned();
         format!("{}: {}", text("code"), text("message"))
     };
     insta::assert_snapshot!(told(&["-c", "1", "--read", "/no/such"]), @"request.invalid: --read /no/such: No such file or directory (os error 2)");
-    insta::assert_snapshot!(told(&["-c", "1", "--read", "/tmp"]), @"request.invalid: --read /tmp: this is a place of the cell's own");
-    insta::assert_snapshot!(told(&["-c", "1", "--write", "/"]), @"request.invalid: --write /: this is a place of the cell's own");
-    insta::assert_snapshot!(told(&["-c", "1", "--workspace", "/"]), @"request.invalid: --workspace /: the whole machine is no workspace");
-    insta::assert_snapshot!(told(&["-c", "1", "--command", "ls"]), @"request.invalid: commands were granted, but JavaScript starts no processes");
-    insta::assert_snapshot!(told(&["-l", "sh", "-c", "1", "--command", "no-such"]), @"request.invalid: the command no-such is not on this machine, or not beneath /usr");
-    insta::assert_snapshot!(told(&["-l", "sh", "-c", "1", "--command", "../x"]), @r#"request.invalid: "../x" is no name of a command"#);
-    insta::assert_snapshot!(told(&["-l", "sh", "-c", "1", "--module", "os"]), @"request.invalid: modules were granted, but only Python has modules to grant");
-    insta::assert_snapshot!(told(&["-l", "py", "-c", "1", "--env", "A-B=1"]), @r#"request.invalid: "A-B" is no name of an environment variable"#);
+    insta::assert_snapshot!(told(&["-c", "1", "--read", "/tmp"]), @"request.invalid: --read /tmp: the cell has its own files there");
+    insta::assert_snapshot!(told(&["-c", "1", "--write", "/"]), @"request.invalid: --write /: the cell has its own files there");
+    insta::assert_snapshot!(told(&["-c", "1", "--workspace", "/"]), @"request.invalid: --workspace /: the root directory cannot be a workspace");
+    insta::assert_snapshot!(told(&["-c", "1", "--command", "ls"]), @"request.invalid: commands cannot be granted here: JavaScript starts no processes");
+    insta::assert_snapshot!(told(&["-l", "sh", "-c", "1", "--command", "no-such"]), @"request.invalid: the command no-such does not exist on this machine, or not below /usr");
+    insta::assert_snapshot!(told(&["-l", "sh", "-c", "1", "--command", "../x"]), @r#"request.invalid: "../x" is not a name of a command"#);
+    insta::assert_snapshot!(told(&["-l", "sh", "-c", "1", "--module", "os"]), @"request.invalid: modules cannot be granted here: only Python has modules to grant");
+    insta::assert_snapshot!(told(&["-l", "py", "-c", "1", "--env", "A-B=1"]), @r#"request.invalid: "A-B" is not a name of an environment variable"#);
 }
 
 /// A root host shows cells the files of their owner as their own, which not every file system can do.
@@ -262,11 +245,9 @@ fn a5_a_file_system_that_maps_no_owner_is_told() {
     assert_eq!(control["stdout"], "there\n", "{control:#}");
 }
 
+#[sandboxed]
 #[test]
 fn c2_files_come_back_from_every_language() {
-    if no_sandbox() {
-        return;
-    }
     let javascript = "fs.mkdirSync('/work/out'); fs.writeFileSync('/work/out/a.txt', 'hi')";
     let python_code = "import os\nos.mkdir('out')\nopen('out/a.txt', 'w').write('hi')";
     let results = [
@@ -287,11 +268,9 @@ fn c2_files_come_back_from_every_language() {
     assert_eq!(std::fs::read_to_string(place.path().join("work/got/b.csv")).unwrap(), "x");
 }
 
+#[sandboxed]
 #[test]
 fn a5_javascript_sees_the_variables_it_was_granted() {
-    if no_sandbox() {
-        return;
-    }
     let code = "return [process.env.TOKEN, 'TOKEN' in process.env, Object.keys(process.env)]";
     let granted = run(&["-c", code, "--env", "TOKEN=abc"]);
     assert_eq!(granted["result"], json!(["abc", true, ["TOKEN"]]), "{granted:#}");
@@ -304,11 +283,9 @@ fn a5_javascript_sees_the_variables_it_was_granted() {
 }
 
 /// What a guest used is known even if it ends itself before it could be measured.
+#[sandboxed]
 #[test]
 fn a9_a_guest_that_kills_itself_is_measured_all_the_same() {
-    if no_sandbox() {
-        return;
-    }
     let code = "import os, time\nx = 'x' * 50_000_000\n\
                 while time.process_time() < 0.2: pass\nos.kill(os.getpid(), 9)";
     let result = python(code, &[]);
@@ -319,11 +296,9 @@ fn a9_a_guest_that_kills_itself_is_measured_all_the_same() {
 }
 
 /// A flood of small frames does not keep the host from looking at the clock.
+#[sandboxed]
 #[test]
 fn a6_the_clock_is_looked_at_during_a_flood() {
-    if no_sandbox() {
-        return;
-    }
     let limits = ["--timeout", "500ms", "--max-output", "16MiB"];
     let result = python("while True: print()", &limits);
     assert_eq!(error(&result), ("TimeoutError", "limit.timeout"), "{result:#}");
@@ -341,11 +316,9 @@ fn data_python(code: &str) -> Value {
     outcome(command.output().unwrap()).json()
 }
 
+#[sandboxed]
 #[test]
 fn a2_a8_tables_come_back_as_records_and_figures_as_files() {
-    if no_sandbox() {
-        return;
-    }
     let code = "import pandas as pd\n\
                 sales = pd.DataFrame({'city': ['Rome', 'Oslo', 'Rome'], 'n': [1, 2, 3]})\n\
                 sales.groupby('city').n.sum().reset_index()";

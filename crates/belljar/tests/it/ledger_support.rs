@@ -7,8 +7,9 @@ use std::{
     time::{Duration, Instant},
 };
 
+use belljar_contract::Verdict;
 use belljar_project::now_ms;
-use belljar_store::{Approval, Approvals, Store, Verdict};
+use belljar_store::{Approval, Approvals, Store};
 use serde_json::Value;
 
 use crate::command::{BELLJAR, Outcome, Place, block_on, outcome};

@@ -64,3 +64,6 @@ mod storage;
 mod told;
 mod told_clients;
 mod workspace;
+
+// Where `#[sandboxed]` looks for it.
+use command::no_sandbox;

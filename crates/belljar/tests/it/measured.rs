@@ -1,8 +1,9 @@
 //! What is measured of a run is true, and its limits hold by it (A6), through the whole program.
 
+use belljar_testing::sandboxed;
 use serde_json::{Value, json};
 
-use crate::command::{Place, belljar, no_sandbox};
+use crate::command::{Place, belljar};
 
 /// Error code and metrics of a run; the code is `none` when there is no error.
 fn run(language: &str, code: &str, more: &[&str]) -> (String, Value) {
@@ -31,11 +32,9 @@ time.sleep(5)
     )
 }
 
+#[sandboxed]
 #[test]
 fn s1_memory_of_processes_without_their_first_thread_counts() {
-    if no_sandbox() {
-        return;
-    }
     for is_first_ended in [false, true] {
         let code = held_in_forks(is_first_ended);
         let more = ["--module", "ctypes", "--memory", "128MiB", "--timeout", "30s"];
@@ -63,11 +62,9 @@ for _ in range(8):
     except ChildProcessError: pass
 1";
 
+#[sandboxed]
 #[test]
 fn s7_cpu_time_of_children_that_nobody_waits_for_counts() {
-    if no_sandbox() {
-        return;
-    }
     let (code, metrics) = run("python", UNWAITED, &["--cpu", "1s", "--timeout", "30s"]);
     assert_eq!(code, "limit.cpu", "{metrics}");
     // Control: with time for it. Of each child up to a sampling period is not seen.
@@ -97,11 +94,9 @@ for _ in range(6):
     except ChildProcessError: pass
 1";
 
+#[sandboxed]
 #[test]
 fn s7_cpu_time_that_unwaited_parents_had_waited_for_counts() {
-    if no_sandbox() {
-        return;
-    }
     let (code, metrics) = run("python", UNWAITED_PARENTS, &["--cpu", "1s", "--timeout", "60s"]);
     assert_eq!(code, "limit.cpu", "{metrics}");
     // Control: with time for it.
@@ -110,11 +105,9 @@ fn s7_cpu_time_that_unwaited_parents_had_waited_for_counts() {
 }
 
 /// The slack of memory is small, whichever way it is asked for.
+#[sandboxed]
 #[test]
 fn bug_11_a_run_does_not_hold_more_than_its_limit() {
-    if no_sandbox() {
-        return;
-    }
     let python = |mebibytes: u32| {
         format!("import time\na = b'x' * ({mebibytes} << 20)\ntime.sleep(0.5)\nlen(a)")
     };
@@ -170,11 +163,9 @@ return held.length"
 }
 
 /// `max_memory_mb` is what it says, and so is its default of 256.
+#[sandboxed]
 #[test]
 fn bug_11_memory_of_agents_is_as_small_as_they_say() {
-    if no_sandbox() {
-        return;
-    }
     let place = Place::new();
     let success = |limit: &str, bytes: &str| {
         let agent = format!(

@@ -7,7 +7,8 @@ use std::{
     process::Stdio,
 };
 
-use belljar_project::{ErrorCode, Grants, Language, RunRequest, RunResult, Sandbox, Workspace};
+use belljar_contract::{ErrorCode, Grants, Language, RunRequest, RunResult, Workspace};
+use belljar_project::Sandbox;
 use rustix::process::getuid;
 
 use crate::command::{BELLJAR, Place, no_sandbox, outcome};

@@ -5,18 +5,17 @@
 
 mod large;
 
+use belljar_testing::sandboxed;
 use serde_json::json;
 
-use crate::{command::no_sandbox, mcp_support::Project};
+use crate::mcp_support::Project;
 
 /// Everything may be called.
 const ALLOW: &str = "allow = [\"*\"]";
 
+#[sandboxed]
 #[test]
 fn d2_filesystem_is_called_from_both_languages() {
-    if no_sandbox() {
-        return;
-    }
     let project = Project::new(&["filesystem"], ALLOW);
     project.file("data/greeting.txt", "hello\nworld\n");
     let code = "const path = context + 'data/';
@@ -33,11 +32,9 @@ made = mcp.filesystem.read_text_file(path=path + 'made.txt', head=1)['content']
     project.assert_no_processes();
 }
 
+#[sandboxed]
 #[test]
 fn d2_everything_is_called_from_both_languages() {
-    if no_sandbox() {
-        return;
-    }
     let project = Project::new(&["everything"], ALLOW);
     let code = "const [sum, echo, image] = await Promise.all([
             mcp.everything.getSum({ a: 2, b: 40 }),
@@ -61,11 +58,9 @@ links = mcp.everything.get_resource_links(count=2)
     project.assert_no_processes();
 }
 
+#[sandboxed]
 #[test]
 fn d2_memory_is_called_from_both_languages() {
-    if no_sandbox() {
-        return;
-    }
     let project = Project::new(&["memory"], ALLOW);
     let code =
         "const entity = { name: 'Ada', entityType: 'person', observations: ['wrote notes'] };
@@ -78,11 +73,9 @@ fn d2_memory_is_called_from_both_languages() {
     project.assert_no_processes();
 }
 
+#[sandboxed]
 #[test]
 fn d2_sequential_thinking_is_called_from_both_languages() {
-    if no_sandbox() {
-        return;
-    }
     let project = Project::new(&["sequential-thinking"], ALLOW);
     let code = "const lengths = [];
         for (const thoughtNumber of [1, 2]) {
@@ -98,11 +91,9 @@ step['nextThoughtNeeded']";
     project.assert_no_processes();
 }
 
+#[sandboxed]
 #[test]
 fn d2_git_is_called_from_both_languages() {
-    if no_sandbox() {
-        return;
-    }
     let project = Project::new(&["git"], ALLOW);
     project.git(&["init", "--quiet", "--initial-branch", "main", "repo"]);
     project.file("repo/a.txt", "a\n");
@@ -118,11 +109,9 @@ fn d2_git_is_called_from_both_languages() {
     project.assert_no_processes();
 }
 
+#[sandboxed]
 #[test]
 fn d2_time_is_called_from_both_languages() {
-    if no_sandbox() {
-        return;
-    }
     let project = Project::new(&["time"], ALLOW);
     let code =
         "const time = { source_timezone: 'UTC', time: '12:00', target_timezone: 'Asia/Tokyo' };
@@ -134,11 +123,9 @@ fn d2_time_is_called_from_both_languages() {
     project.assert_no_processes();
 }
 
+#[sandboxed]
 #[test]
 fn d2_an_error_of_fetch_arrives_as_a_tool_error_in_both_languages() {
-    if no_sandbox() {
-        return;
-    }
     // Nothing listens there, and the server is not to go to such addresses anyway.
     let project = Project::new(&["fetch"], ALLOW);
     let code = "try {
@@ -161,11 +148,9 @@ caught";
     project.assert_no_processes();
 }
 
+#[sandboxed]
 #[test]
 fn d2_sqlite_is_called_from_both_languages() {
-    if no_sandbox() {
-        return;
-    }
     let project = Project::new(&["sqlite"], ALLOW);
     let code = "await mcp.sqlite.createTable({ query: 'CREATE TABLE fruit (name TEXT, n INTEGER)' });
         await mcp.sqlite.writeQuery({ query: \"INSERT INTO fruit VALUES ('apple', 3), ('pear', 4)\" });

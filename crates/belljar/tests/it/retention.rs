@@ -7,12 +7,14 @@ use std::{
     time::Duration,
 };
 
+use belljar_contract::RunStatus;
 use belljar_project::{RecordCollector, Retention, Sweep, now_ms};
 use belljar_store::{AuditFilter, AuditRow, Lease, NewRun, RecordKind, Store};
+use belljar_testing::sandboxed;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::command::{Outcome, Place, block_on, no_sandbox};
+use crate::command::{Outcome, Place, block_on};
 
 const DAY_MS: i64 = 24 * 3600 * 1000;
 
@@ -42,7 +44,7 @@ async fn run(store: &Store, id: &str, days: i64, is_over: bool) -> Lease {
     let lease = store.begin_run(run).await.unwrap();
     if is_over {
         let result = json!({ "id": id, "result": secret(id) }).to_string();
-        store.finish_run(&lease, "completed", result, at_ms).await.unwrap();
+        store.finish_run(&lease, RunStatus::Completed, result, at_ms).await.unwrap();
     }
     lease
 }
@@ -300,22 +302,18 @@ fn ran_big() -> Place {
     place
 }
 
+#[sandboxed]
 #[test]
 fn reliability_14_the_command_line_names_tasks_as_http_does() {
-    if no_sandbox() {
-        return;
-    }
     let shown = ran_big().belljar(&["workflow", "show", "big", "--json"]).json();
     assert_eq!(shown["tasks"][0]["task"], "big", "{}", shown["tasks"]);
     assert_eq!(shown["tasks"][0]["instance"], json!(null));
 }
 
 /// Reliability 5: what a workflow had is gone with it, and so are the runs of its code.
+#[sandboxed]
 #[test]
 fn reliability_5_a_deleted_workflow_takes_its_values_and_runs_with_it() {
-    if no_sandbox() {
-        return;
-    }
     let place = ran_big();
     assert!(is_on_disk(&state(&place), "the secret of a task. "), "control");
     assert_eq!(runs(&place).len(), 1, "control");

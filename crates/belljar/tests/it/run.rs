@@ -2,9 +2,10 @@
 
 use std::process::Stdio;
 
+use belljar_testing::sandboxed;
 use serde_json::json;
 
-use crate::command::{BELLJAR, Outcome, Place, belljar, no_sandbox};
+use crate::command::{BELLJAR, Outcome, Place, belljar};
 
 /// A run that succeeds and prints this, and nothing else.
 fn prints(stdout: &str) -> Outcome {
@@ -15,11 +16,9 @@ fn error_of(outcome: &Outcome) -> serde_json::Value {
     outcome.json()["error"].clone()
 }
 
+#[sandboxed]
 #[test]
 fn a1_a9_json_is_the_canonical_result_of_a_fully_isolated_run() {
-    if no_sandbox() {
-        return;
-    }
     let outcome = belljar(&["run", "-c", "return 1+1", "--json"]);
     assert_eq!((outcome.status, outcome.stderr.as_str()), (Some(0), ""));
     let result = outcome.json();
@@ -55,22 +54,18 @@ fn a1_a9_json_is_the_canonical_result_of_a_fully_isolated_run() {
     assert_eq!(keys, expected);
 }
 
+#[sandboxed]
 #[test]
 fn a1_typescript_comes_from_a_pipe_with_or_without_a_dash() {
-    if no_sandbox() {
-        return;
-    }
     let code = "interface A{n:number}; const a: A = {n: 3}; a.n * 2";
     let place = Place::new();
     assert_eq!(place.belljar_reading(&["run", "-"], code), prints("6\n"));
     assert_eq!(place.belljar_reading(&["run"], code), prints("6\n"));
 }
 
+#[sandboxed]
 #[test]
 fn a1_the_file_name_decides_the_language() {
-    if no_sandbox() {
-        return;
-    }
     let place = Place::new();
     let typescript = place.file("a.ts", "const n: number = 4; n");
     let javascript = place.file("b.mjs", "const n = 5; n");
@@ -84,11 +79,9 @@ fn a1_the_file_name_decides_the_language() {
     assert_eq!(run(&not_javascript, &["-l", "ts"]), prints("6\n"));
 }
 
+#[sandboxed]
 #[test]
 fn a9_output_goes_to_its_stream_and_the_value_after_it() {
-    if no_sandbox() {
-        return;
-    }
     let code = "console.log('out'); console.error('err'); ({b: 1, a: [1, 2]})";
     let expected = Outcome {
         status: Some(0),
@@ -100,11 +93,9 @@ fn a9_output_goes_to_its_stream_and_the_value_after_it() {
     assert_eq!(belljar(&["run", "-c", "return null"]), prints(""));
 }
 
+#[sandboxed]
 #[test]
 fn a7_an_error_has_the_line_and_column_of_the_code_as_written() {
-    if no_sandbox() {
-        return;
-    }
     let code = "const x: number = 1;\n\nthrow new Error(\"boom\")";
     let error = error_of(&belljar(&["run", "-c", code, "--json"]));
     assert_eq!((&error["type"], &error["line"]), (&json!("RuntimeError"), &json!(3)));
@@ -117,11 +108,9 @@ fn a7_an_error_has_the_line_and_column_of_the_code_as_written() {
     );
 }
 
+#[sandboxed]
 #[test]
 fn a7_a_person_sees_the_code_around_an_error() {
-    if no_sandbox() {
-        return;
-    }
     let outcome = belljar(&["run", "-c", "const x: number = 1;\n\nthrow new Error(\"boom\")"]);
     assert_eq!((outcome.status, outcome.stdout.as_str()), (Some(1), ""));
     insta::assert_snapshot!(outcome.stderr, @r#"
@@ -135,21 +124,17 @@ fn a7_a_person_sees_the_code_around_an_error() {
     "#);
 }
 
+#[sandboxed]
 #[test]
 fn a1_c_takes_its_text_literally() {
-    if no_sandbox() {
-        return;
-    }
     assert_eq!(belljar(&["run", "-c", r"return 'a\nb'"]), prints("a\nb\n"));
     let outcome = belljar(&["run", "-c", r"return 1;\n", "--json"]);
     assert_eq!(error_of(&outcome)["type"], "SyntaxError");
 }
 
+#[sandboxed]
 #[test]
 fn a11_context_comes_from_the_argument_a_file_or_a_pipe() {
-    if no_sandbox() {
-        return;
-    }
     let place = Place::new();
     let file = place.file("data.json", "{\"n\": 7}");
     let from_file = format!("@{}", file.display());
@@ -160,11 +145,9 @@ fn a11_context_comes_from_the_argument_a_file_or_a_pipe() {
     assert_eq!(piped, prints("42\n"));
 }
 
+#[sandboxed]
 #[test]
 fn a6_limits_are_enforced_and_what_was_printed_before_is_kept() {
-    if no_sandbox() {
-        return;
-    }
     let code = "console.log('before'); while (true) {}";
     let outcome = belljar(&["run", "-c", code, "--timeout", "300ms", "--json"]);
     let result = outcome.json();
@@ -182,11 +165,9 @@ fn a6_limits_are_enforced_and_what_was_printed_before_is_kept() {
     assert_eq!(error_of(&belljar(&arguments))["code"], "limit.context");
 }
 
+#[sandboxed]
 #[test]
 fn a6_more_than_the_maximum_is_refused_by_name() {
-    if no_sandbox() {
-        return;
-    }
     let outcome = belljar(&["run", "-c", "1", "--timeout", "2h", "--json"]);
     assert_eq!((outcome.status, &error_of(&outcome)["code"]), (Some(1), &json!("limit.maximum")));
 }
@@ -235,11 +216,9 @@ fn arguments_that_make_no_sense_end_with_status_two_and_say_why() {
     ");
 }
 
+#[sandboxed]
 #[test]
 fn a_reader_that_goes_away_is_no_failure() {
-    if no_sandbox() {
-        return;
-    }
     let place = Place::new();
     let mut child = place
         .command(BELLJAR)
@@ -253,11 +232,9 @@ fn a_reader_that_goes_away_is_no_failure() {
     assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
 }
 
+#[sandboxed]
 #[test]
 fn verbose_logs_go_to_standard_error_only() {
-    if no_sandbox() {
-        return;
-    }
     let outcome = belljar(&["-v", "run", "-c", "return 1"]);
     assert_eq!((outcome.status, outcome.stdout.as_str()), (Some(0), "1\n"));
 }

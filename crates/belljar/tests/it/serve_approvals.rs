@@ -1,6 +1,7 @@
 //! Approvals as clients of `belljar serve` meet them: asked in the client where it can ask, decided
 //! in a terminal otherwise, and waited for across restarts of the server.
 
+use belljar_testing::sandboxed;
 use serde_json::{Value, json};
 
 use crate::{
@@ -93,11 +94,9 @@ fn parked(answer: &Value) -> (String, String) {
     (text(&answer["run_id"]), text(&answer["approval"]["id"]))
 }
 
+#[sandboxed]
 #[test]
 fn d7_a_client_that_cannot_ask_waits_for_the_terminal() {
-    if no_sandbox() {
-        return;
-    }
     let project = project();
     let serving = project.serve(&[]);
     let (run, approval) = parked(&serving.execute(CODE));
@@ -117,11 +116,9 @@ fn d7_a_client_that_cannot_ask_waits_for_the_terminal() {
     assert_denied(&serving.get_run(&run));
 }
 
+#[sandboxed]
 #[test]
 fn d7_an_approval_that_nobody_gives_expires_as_denied() {
-    if no_sandbox() {
-        return;
-    }
     let rules = format!("approval_timeout = \"1s\"\n{RULES}");
     let project = Project::new(&["counting"], &rules);
     let serving = project.serve(&[]);
@@ -133,11 +130,9 @@ fn d7_an_approval_that_nobody_gives_expires_as_denied() {
     assert_eq!(project.counted(), ["first"]);
 }
 
+#[sandboxed]
 #[test]
 fn d8_a_run_that_waits_survives_the_death_of_its_server() {
-    if no_sandbox() {
-        return;
-    }
     let project = project();
     let serving = project.serve(&[]);
     let (run, approval) = parked(&serving.execute(CODE));
@@ -153,11 +148,9 @@ fn d8_a_run_that_waits_survives_the_death_of_its_server() {
     assert_eq!(serving.get_run(&run)["result"], "asked");
 }
 
+#[sandboxed]
 #[test]
 fn d8_the_first_run_of_a_project_that_waits_survives_too() {
-    if no_sandbox() {
-        return;
-    }
     let project = Project::new(&["counting"], RULES);
     let serving = project.serve(&[]);
     let (run, approval) = parked(&serving.execute(CODE));
@@ -167,11 +160,9 @@ fn d8_the_first_run_of_a_project_that_waits_survives_too() {
     assert_eq!(ended["result"], "asked", "{ended:#}");
 }
 
+#[sandboxed]
 #[test]
 fn d8_a_run_that_was_approved_while_there_was_no_server_goes_on() {
-    if no_sandbox() {
-        return;
-    }
     for ends_gently in [false, true] {
         let project = project();
         let serving = project.serve(&[]);
@@ -188,11 +179,9 @@ fn d8_a_run_that_was_approved_while_there_was_no_server_goes_on() {
     }
 }
 
+#[sandboxed]
 #[test]
 fn d8_a_run_whose_server_is_gone_goes_on_in_a_terminal() {
-    if no_sandbox() {
-        return;
-    }
     let project = project();
     let serving = project.serve(&[]);
     let (run, approval) = parked(&serving.execute(CODE));

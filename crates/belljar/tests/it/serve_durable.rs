@@ -6,10 +6,10 @@ use std::{
     process::{Child, Stdio},
 };
 
+use belljar_testing::sandboxed;
 use serde_json::{Value, json};
 
 use crate::{
-    command::no_sandbox,
     ledger_support::{LedgerProject, Transport::Http},
     mcp_support::{Serving, serve_in, within},
 };
@@ -71,11 +71,9 @@ fn assert_once(project: &LedgerProject, keys: &[&str]) {
     }
 }
 
+#[sandboxed]
 #[test]
 fn reliability_4_a_killed_host_s_runs_go_on_with_the_next_by_themselves() {
-    if no_sandbox() {
-        return;
-    }
     let project = LedgerProject::new(Http);
     let server = project.serve();
     project.hold("before", "two");
@@ -94,11 +92,9 @@ fn reliability_4_a_killed_host_s_runs_go_on_with_the_next_by_themselves() {
     assert_eq!(runs["runs"][0]["status"], project.listed()["status"], "{runs:#}");
 }
 
+#[sandboxed]
 #[test]
 fn reliability_4_a_polite_stop_interrupts_and_says_so() {
-    if no_sandbox() {
-        return;
-    }
     let project = LedgerProject::new(Http);
     let server = project.serve();
     project.hold("before", "two");
@@ -125,11 +121,9 @@ fn reliability_4_a_polite_stop_interrupts_and_says_so() {
     assert_eq!(events.until("result")["status"], "aborted");
 }
 
+#[sandboxed]
 #[test]
 fn reliability_3_bug_6_who_ends_a_run_does_not_start_it_and_closes_its_question() {
-    if no_sandbox() {
-        return;
-    }
     let project = LedgerProject::new(Http);
     let server = project.serve();
     project.hold("before", "one");
@@ -169,11 +163,9 @@ fn reliability_3_bug_6_who_ends_a_run_does_not_start_it_and_closes_its_question(
     assert_once(&project, &["one", "two"]);
 }
 
+#[sandboxed]
 #[test]
 fn reliability_1_a_run_that_was_taken_up_can_be_ended() {
-    if no_sandbox() {
-        return;
-    }
     let project = LedgerProject::new(Http);
     let server = project.serve();
     project.hold("before", "two");
@@ -194,11 +186,9 @@ fn reliability_1_a_run_that_was_taken_up_can_be_ended() {
     );
 }
 
+#[sandboxed]
 #[test]
 fn reliability_2_what_a_person_decides_moves_the_run_at_once() {
-    if no_sandbox() {
-        return;
-    }
     for (decision, result, times) in [
         (json!({"decision": "retry"}), json!({"done": "one"}), 2),
         (json!({"decision": "use", "result": [7]}), json!([7]), 1),
@@ -224,11 +214,9 @@ fn reliability_2_what_a_person_decides_moves_the_run_at_once() {
     }
 }
 
+#[sandboxed]
 #[test]
 fn reliability_4_what_was_decided_while_there_was_no_host_moves_the_run_too() {
-    if no_sandbox() {
-        return;
-    }
     let project = LedgerProject::with(Http, "ask = [\"ledger__guarded\"]\nallow = [\"ledger__*\"]");
     let server = project.serve();
     let id = begin(&server, "return await mcp.ledger.guarded({ key: 'one' })");
@@ -243,11 +231,9 @@ fn reliability_4_what_was_decided_while_there_was_no_host_moves_the_run_too() {
     assert_eq!(project.count("did guarded one"), 1);
 }
 
+#[sandboxed]
 #[test]
 fn reliability_3_a_question_about_a_call_that_may_have_happened_says_so_everywhere() {
-    if no_sandbox() {
-        return;
-    }
     let project = LedgerProject::new(Http);
     let server = project.serve();
     project.hold("after", "one");
@@ -321,11 +307,9 @@ impl Drop for Locked {
 }
 
 /// The disk is full for a moment, or what else keeps a store from being written.
+#[sandboxed]
 #[test]
 fn reliability_11_a_run_whose_journal_failed_goes_on_while_its_host_lives() {
-    if no_sandbox() {
-        return;
-    }
     let project = LedgerProject::new(Http);
     let server = project.serve();
     project.hold("after", "two");
@@ -345,11 +329,9 @@ fn reliability_11_a_run_whose_journal_failed_goes_on_while_its_host_lives() {
 }
 
 /// What cannot be written down is not called, unless it only reads (reliability 7).
+#[sandboxed]
 #[test]
 fn reliability_7_a_store_that_cannot_be_written_refuses_calls_with_effects() {
-    if no_sandbox() {
-        return;
-    }
     let project = LedgerProject::with(Http, "allow = [\"ledger__*\"]");
     let configuration = project.place.path().join("work/belljar.toml");
     let text = std::fs::read_to_string(&configuration).unwrap();
@@ -378,11 +360,9 @@ return said";
     assert_once(&project, &["one"]);
 }
 
+#[sandboxed]
 #[test]
 fn reliability_7_a_call_that_was_made_is_in_the_audit_whatever_ends_the_host() {
-    if no_sandbox() {
-        return;
-    }
     let project = LedgerProject::new(Http);
     let server = project.serve();
     project.hold("after", "one");
@@ -401,11 +381,9 @@ fn reliability_7_a_call_that_was_made_is_in_the_audit_whatever_ends_the_host() {
 }
 
 /// Who hangs up ends a run that keeps no journal: in the records, the events and the metrics, too.
+#[sandboxed]
 #[test]
 fn bug_6_a_run_whose_client_hangs_up_ends_in_the_records() {
-    if no_sandbox() {
-        return;
-    }
     let project = LedgerProject::new(Http);
     let server = project.serve();
     project.hold("before", "one");
@@ -431,11 +409,9 @@ fn bug_6_a_run_whose_client_hangs_up_ends_in_the_records() {
 }
 
 /// A workflow does not say that it runs when a call inside its code waits for a person.
+#[sandboxed]
 #[test]
 fn reliability_10_a_doubt_inside_the_code_of_a_workflow_is_shown_by_the_workflow() {
-    if no_sandbox() {
-        return;
-    }
     let rules = "allow = [\"ledger__*\"]\n[workflows]\nenable_code_execution = true";
     let project = LedgerProject::with(Http, rules);
     let server = project.serve();
@@ -480,11 +456,9 @@ fn reliability_10_a_doubt_inside_the_code_of_a_workflow_is_shown_by_the_workflow
 }
 
 /// A run that may call a tool that asks is durable, unless its caller says that it must not be.
+#[sandboxed]
 #[test]
 fn o2_a_caller_can_have_a_run_without_a_journal() {
-    if no_sandbox() {
-        return;
-    }
     let project = LedgerProject::with(Http, "ask = [\"ledger__*\"]");
     let server = project.serve();
     for (asked, expected) in [(json!(false), false), (Value::Null, true), (json!(true), true)] {

@@ -3,12 +3,10 @@
 
 use std::{fs, os::unix::fs::PermissionsExt as _};
 
+use belljar_testing::sandboxed;
 use serde_json::{Value, json};
 
-use crate::{
-    command::no_sandbox,
-    mcp_support::{Project, Serving},
-};
+use crate::mcp_support::{Project, Serving};
 
 const LIST: &str = r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}"#;
 
@@ -22,11 +20,9 @@ fn status(serving: &Serving, headers: &[(&str, &str)]) -> u16 {
     serving.http("POST /mcp", &all, LIST).status
 }
 
+#[sandboxed]
 #[test]
 fn e2_a_request_without_the_token_or_from_elsewhere_is_turned_away() {
-    if no_sandbox() {
-        return;
-    }
     let project = Project::new(&[], "");
     let serving = project.serve(&[]);
     let (host, bearer) = (serving.address(), format!("Bearer {}", serving.token));
@@ -53,11 +49,9 @@ fn e2_a_request_without_the_token_or_from_elsewhere_is_turned_away() {
     assert!(!refused.body.contains(&serving.token), "{refused:#?}");
 }
 
+#[sandboxed]
 #[test]
 fn e2_whether_it_is_there_may_be_asked_without_a_token_but_not_from_elsewhere() {
-    if no_sandbox() {
-        return;
-    }
     let project = Project::new(&[], "");
     let serving = project.serve(&[]);
     let healthy = serving.http("GET /healthz", &[("Host", serving.address())], "");
@@ -66,11 +60,9 @@ fn e2_whether_it_is_there_may_be_asked_without_a_token_but_not_from_elsewhere() 
     assert_eq!(serving.http("GET /healthz", &[("Host", "evil.example")], "").status, 403);
 }
 
+#[sandboxed]
 #[test]
 fn e2_the_token_is_for_its_owner_only_and_stays_the_same() {
-    if no_sandbox() {
-        return;
-    }
     let project = Project::new(&[], "");
     let first = project.serve(&[]);
     let token = first.token.clone();
@@ -82,11 +74,9 @@ fn e2_the_token_is_for_its_owner_only_and_stays_the_same() {
     assert_eq!(project.serve(&[]).token, token);
 }
 
+#[sandboxed]
 #[test]
 fn e2_a_public_address_without_a_token_is_refused() {
-    if no_sandbox() {
-        return;
-    }
     let project = Project::new(&[], "");
     // Nothing but the fixtures of the conformance suite is ever served without a token.
     let refused = project.belljar(&["serve", "--http", "0.0.0.0:0", "--conformance"]);
@@ -94,11 +84,9 @@ fn e2_a_public_address_without_a_token_is_refused() {
     assert!(refused.stderr.contains("clients must send a token"), "{refused:#?}");
 }
 
+#[sandboxed]
 #[test]
 fn e2_a_token_that_others_can_read_is_refused() {
-    if no_sandbox() {
-        return;
-    }
     let project = Project::new(&[], "");
     let token = project.file(".belljar/token", "0123456789abcdef0123456789abcdef\n");
     fs::set_permissions(&token, fs::Permissions::from_mode(0o644)).unwrap();
@@ -109,11 +97,9 @@ fn e2_a_token_that_others_can_read_is_refused() {
 
 /// A value of 12 MB would take more than 128 MB of the host if it were unfolded there, be it passed on
 /// or summed up.
+#[sandboxed]
 #[test]
 fn s10_a_large_value_is_not_unfolded_in_the_host() {
-    if no_sandbox() {
-        return;
-    }
     let project = Project::new(&[], "");
     let serving = project.serve(&[]);
     let run = |count: u32, tokens: u64| {
@@ -133,11 +119,9 @@ fn s10_a_large_value_is_not_unfolded_in_the_host() {
 
 /// What `belljar run` refuses is refused before anybody connects. With nothing on standard input a
 /// server that did start ends at once, with success.
+#[sandboxed]
 #[test]
 fn e2_a_grant_that_makes_no_sense_is_refused_at_the_start() {
-    if no_sandbox() {
-        return;
-    }
     let project = Project::new(&[], "");
     project.file("here/a.txt", "there");
     std::os::unix::fs::symlink("here", project.path("link")).unwrap();

@@ -1,9 +1,9 @@
 //! F1, E1: so many workflows are driven at once; the others wait in order, and say so.
 
+use belljar_testing::sandboxed;
 use serde_json::{Value, json};
 
 use crate::{
-    command::no_sandbox,
     ledger_support::{LedgerProject, Transport},
     mcp_support::{Serving, serve_in, within},
 };
@@ -43,11 +43,9 @@ fn look(server: &Serving, id: &str) -> Value {
     server.ask(&format!("GET /v1/workflows/{id}"), &Value::Null)
 }
 
+#[sandboxed]
 #[test]
 fn f1_more_workflows_than_run_at_once_wait_in_order_and_say_so() {
-    if no_sandbox() {
-        return;
-    }
     let (project, server) = busy_with(&asking("a"));
     let waits = run(&server, "b", &plain("b"));
     assert_eq!((&waits["status"], &waits["queue"]), (&json!("queued"), &json!(1)), "{waits:#}");
@@ -92,11 +90,9 @@ fn f1_more_workflows_than_run_at_once_wait_in_order_and_say_so() {
 }
 
 /// What waits is kept: the next host begins it.
+#[sandboxed]
 #[test]
 fn f3_what_waited_when_its_host_died_begins_with_the_next() {
-    if no_sandbox() {
-        return;
-    }
     let (project, server) = busy_with(&plain("a"));
     run(&server, "b", &plain("b"));
     server.kill();

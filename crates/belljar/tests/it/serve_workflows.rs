@@ -3,10 +3,11 @@
 
 use std::process::Stdio;
 
+use belljar_testing::sandboxed;
 use serde_json::{Value, json};
 
 use crate::{
-    command::{BELLJAR, no_sandbox},
+    command::BELLJAR,
     flow_support::Watched,
     mcp_support::{Reply, Serving, serve_in, within},
     project_support::CountingProject,
@@ -45,11 +46,9 @@ fn ended(server: &Serving, id: &str) -> Value {
     server.ask(&format!("GET /v1/workflows/{id}?wait_ms=60000"), &Value::Null)
 }
 
+#[sandboxed]
 #[test]
 fn f5_a_person_decides_over_http_and_no_model_does_over_mcp() {
-    if no_sandbox() {
-        return;
-    }
     let project = CountingProject::with(ALLOWED);
     let server = serve_in(&project.place, &[]);
     let asked = json!({"workflow": release(), "inputs": {"b": 2}, "id": "r1", "wait_ms": 60_000});
@@ -85,11 +84,9 @@ fn f5_a_person_decides_over_http_and_no_model_does_over_mcp() {
     assert_eq!(listed["workflows"][0]["status"], "completed", "{listed:#}");
 }
 
+#[sandboxed]
 #[test]
 fn f4_events_are_heard_as_they_happen_and_replayed_from_any() {
-    if no_sandbox() {
-        return;
-    }
     let project = CountingProject::with(ALLOWED);
     let server = serve_in(&project.place, &[]);
     let asked = json!({"workflow": release(), "inputs": {"b": 2}, "id": "r1"});
@@ -130,11 +127,9 @@ fn f4_events_are_heard_as_they_happen_and_replayed_from_any() {
     refused(&server.api("GET /v1/workflows/none/events", ""), 404, "workflow.unknown");
 }
 
+#[sandboxed]
 #[test]
 fn f8_bad_workflows_are_refused_before_anything_runs() {
-    if no_sandbox() {
-        return;
-    }
     let project = CountingProject::with(NO_CODE);
     let server = serve_in(&project.place, &[]);
     let append = json!({"id": "a", "tool": "count__append", "arguments": {"text": "x"}});
@@ -166,11 +161,9 @@ fn f8_bad_workflows_are_refused_before_anything_runs() {
     assert_eq!(project.counted(), Vec::<String>::new());
 }
 
+#[sandboxed]
 #[test]
 fn f8_yaml_has_code_when_the_operator_enables_it() {
-    if no_sandbox() {
-        return;
-    }
     let project = CountingProject::with("[workflows]\nenable_code_execution = true\n");
     let server = serve_in(&project.place, &[]);
     let yaml = "name: x\nstate_schema:\n  b: {type: int}\nnodes:\n  - name: a\n    run: |\n      return {'c': 41 + 1}\n    output: b\n";
@@ -180,11 +173,9 @@ fn f8_yaml_has_code_when_the_operator_enables_it() {
 }
 
 /// Bug 9: what could not run is not taken, and what runs goes on.
+#[sandboxed]
 #[test]
 fn bug_9_injected_code_is_refused_at_once_where_code_is_off() {
-    if no_sandbox() {
-        return;
-    }
     let project = CountingProject::with(NO_CODE);
     let server = serve_in(&project.place, &[]);
     let tasks = json!([{"id": "ok", "type": "approval", "message": "?"},
@@ -213,11 +204,9 @@ fn bug_9_injected_code_is_refused_at_once_where_code_is_off() {
 }
 
 /// Bug 2: tasks that come from a command line depend on what is there, and read its results.
+#[sandboxed]
 #[test]
 fn bug_2_tasks_from_the_command_line_refer_to_those_there_are() {
-    if no_sandbox() {
-        return;
-    }
     let project = CountingProject::with(NO_CODE);
     let file = "tasks:\n  - {id: sum, tool: \"count:add\", arguments: {a: 1, b: 2}}\n  - {id: ok, message: go on?, depends_on: [sum]}\n";
     project.place.file("work/flow.yaml", file);
@@ -256,11 +245,9 @@ fn bug_2_tasks_from_the_command_line_refer_to_those_there_are() {
 }
 
 /// A tool that policy asks about is called without a cell, and the question outlives its host.
+#[sandboxed]
 #[test]
 fn d7_a_tool_that_may_ask_is_called_without_a_cell() {
-    if no_sandbox() {
-        return;
-    }
     let project = CountingProject::with("[permissions]\nask = [\"count__*\"]\n");
     let server = serve_in(&project.place, &[]);
     let tasks = json!([{"id": "a", "tool": "count__append", "arguments": {"text": "x"}}]);
@@ -289,11 +276,9 @@ fn d7_a_tool_that_may_ask_is_called_without_a_cell() {
     );
 }
 
+#[sandboxed]
 #[test]
 fn e1_workflows_can_be_switched_off() {
-    if no_sandbox() {
-        return;
-    }
     let project = CountingProject::with("[workflows]\nserve = false\n");
     let server = serve_in(&project.place, &[]);
     refused(&server.api("GET /v1/workflows", ""), 403, "workflow.off");
@@ -305,11 +290,9 @@ fn e1_workflows_can_be_switched_off() {
 }
 
 /// Whoever serves next goes on with it, without a tool being called twice.
+#[sandboxed]
 #[test]
 fn f3_a_workflow_goes_on_with_the_next_host() {
-    if no_sandbox() {
-        return;
-    }
     let project = CountingProject::with(ALLOWED);
     let server = serve_in(&project.place, &[]);
     let tasks = json!([
@@ -329,11 +312,9 @@ fn f3_a_workflow_goes_on_with_the_next_host() {
     assert_eq!(project.counted(), ["first", "then"]);
 }
 
+#[sandboxed]
 #[test]
 fn e1_a_model_runs_and_steers_workflows_over_stdio() {
-    if no_sandbox() {
-        return;
-    }
     let project = CountingProject::with(ALLOWED);
     let mut server = StdioServer::start(&project.place);
     let mut call = |tool: &str, arguments: Value| server.call(tool, arguments);
@@ -370,14 +351,12 @@ fn e1_a_model_runs_and_steers_workflows_over_stdio() {
     server.end();
 }
 
-const UNIT: &str = "a time without unit is read as milliseconds";
+const UNIT: &str = "a time without a unit is read as milliseconds";
 
 /// What was tolerated in a file is told to whoever runs it, wherever they do.
+#[sandboxed]
 #[test]
 fn f8_what_is_tolerated_is_told() {
-    if no_sandbox() {
-        return;
-    }
     let project = CountingProject::with("");
     let odd = "name: odd\ntasks:\n  - {id: a, wait: 5}\n";
     project.place.file("work/odd.yaml", odd);

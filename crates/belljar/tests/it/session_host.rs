@@ -8,6 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use belljar_testing::sandboxed;
 use rustix::process::getuid;
 use serde_json::{Value, json};
 
@@ -75,11 +76,9 @@ fn command(place: &Place, user: Option<u32>) -> Command {
     command
 }
 
+#[sandboxed]
 #[test]
 fn b1_b4_sessions_from_the_command_line() {
-    if no_sandbox() {
-        return;
-    }
     let place = Place::new();
     let served = Served::start(&place, None);
     let id = served.says(&["session", "new", "-l", "python"]);
@@ -130,11 +129,9 @@ fn b1_without_a_host_the_commands_say_how_to_start_one() {
     }
 }
 
+#[sandboxed]
 #[test]
 fn b3_a_restarted_host_tells_why_a_session_is_gone() {
-    if no_sandbox() {
-        return;
-    }
     let place = Place::new();
     let mut served = Served::start(&place, None);
     let (kept, idle) = (

@@ -1,14 +1,13 @@
 //! Sessions through the MCP tool `sandbox` (B1, B4).
 
+use belljar_testing::sandboxed;
 use serde_json::{Value, json};
 
-use crate::{command::no_sandbox, mcp_support};
+use crate::mcp_support;
 
+#[sandboxed]
 #[test]
 fn b1_b4_the_mcp_tool_sandbox() {
-    if no_sandbox() {
-        return;
-    }
     let project = mcp_support::Project::new(&[], "");
     let serving = project.serve(&[]);
     let sandbox = |arguments: Value| serving.call("sandbox", &arguments);

@@ -6,12 +6,13 @@ use std::{
     process::{Child, Stdio},
 };
 
+use belljar_testing::sandboxed;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use serde_json::json;
 
 use crate::{
-    command::{BELLJAR, Outcome, Place, no_sandbox, outcome},
+    command::{BELLJAR, Outcome, Place, outcome},
     descendants::descendants,
 };
 
@@ -51,11 +52,9 @@ fn stopped_by(send: impl FnOnce(Pid) -> rustix::io::Result<()>) -> Outcome {
     Outcome { stdout, ..ended }
 }
 
+#[sandboxed]
 #[test]
 fn a10_an_interrupted_run_is_aborted_and_leaves_no_process() {
-    if no_sandbox() {
-        return;
-    }
     let ended = stopped_by(|pid| kill_process(pid, Signal::INT));
     assert_eq!(ended.status, Some(130), "{ended:#?}");
     let result = ended.json();
@@ -65,21 +64,17 @@ fn a10_an_interrupted_run_is_aborted_and_leaves_no_process() {
     );
 }
 
+#[sandboxed]
 #[test]
 fn a10_a_terminated_run_is_aborted_and_leaves_no_process() {
-    if no_sandbox() {
-        return;
-    }
     let ended = stopped_by(|pid| kill_process(pid, Signal::TERM));
     assert_eq!((ended.status, &ended.json()["status"]), (Some(143), &json!("aborted")));
 }
 
 /// As a terminal does it: everything in the foreground gets the signal, the cell too.
+#[sandboxed]
 #[test]
 fn a10_a_run_interrupted_from_its_terminal_is_aborted_and_leaves_no_process() {
-    if no_sandbox() {
-        return;
-    }
     let ended = stopped_by(|pid| kill_process_group(pid, Signal::INT));
     assert_eq!((ended.status, &ended.json()["status"]), (Some(130), &json!("aborted")));
 }

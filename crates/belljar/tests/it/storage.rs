@@ -8,9 +8,10 @@ use std::{
 };
 
 use belljar_store::Store;
+use belljar_testing::sandboxed;
 use belljar_workflow::{
     WorkflowStore as _,
-    workflow_store::{LeaseRequest, Why},
+    workflow_store::{ClaimReason, LeaseRequest},
 };
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
@@ -24,11 +25,9 @@ use crate::{
 };
 
 /// A store that is deleted under a host: that is noticed, and nothing more is acknowledged.
+#[sandboxed]
 #[test]
 fn reliability_14_a_host_whose_store_is_gone_says_so_and_refuses_durable_work() {
-    if no_sandbox() {
-        return;
-    }
     let project = Project::new(&[], "");
     let serving = project.serve(&[]);
     let health = || serving.http("GET /healthz", &[("Host", serving.address())], "");
@@ -66,11 +65,9 @@ fn in_small_file_system(place: &Place, script: &str) -> Command {
 }
 
 /// Reliability 14: with a full disk, what needs no room still works, and the rest says why it does not.
+#[sandboxed]
 #[test]
 fn reliability_14_a_full_disk_is_told_and_what_needs_no_room_works() {
-    if no_sandbox() {
-        return;
-    }
     if !rustix::process::geteuid().is_root() {
         eprintln!("SKIPPED: only root can make a file system that is full");
         return;
@@ -97,11 +94,9 @@ fn reliability_14_a_full_disk_is_told_and_what_needs_no_room_works() {
 }
 
 /// Reliability 14: an owner in another pid namespace lives as long as it holds its lock.
+#[sandboxed]
 #[test]
 fn reliability_14_a_live_owner_in_another_pid_namespace_is_not_taken_for_dead() {
-    if no_sandbox() {
-        return;
-    }
     if !rustix::process::geteuid().is_root() {
         eprintln!("SKIPPED: only root can make a pid namespace here");
         return;
@@ -172,21 +167,17 @@ fn stop_frozen(arguments: &[&str], again: bool) -> (Option<i32>, String) {
     (status.code(), fs::read_to_string(log).unwrap())
 }
 
+#[sandboxed]
 #[test]
 fn reliability_14_a_second_signal_ends_a_host_at_once() {
-    if no_sandbox() {
-        return;
-    }
     let (status, said) = stop_frozen(&["--stop-within", "10m"], true);
     assert_eq!(status, Some(143), "{said}");
     assert!(said.contains("ending at once: terminated"), "{said}");
 }
 
+#[sandboxed]
 #[test]
 fn reliability_14_a_stop_has_a_deadline() {
-    if no_sandbox() {
-        return;
-    }
     let (status, said) = stop_frozen(&["--stop-within", "300ms"], false);
     assert_eq!(status, Some(143), "{said}");
     assert!(said.contains("ending at once: the stop took too long"), "{said}");
@@ -248,7 +239,7 @@ fn reliability_14_the_workflows_of_a_frozen_host_are_taken_over() {
     let claim = |lapsed_ms: i64| {
         let now_ms = belljar_project::now_ms();
         let owner = format!("{id}:{started}");
-        let (until_ms, why) = (now_ms - lapsed_ms, Why::Asked);
+        let (until_ms, why) = (now_ms - lapsed_ms, ClaimReason::Asked);
         let request = LeaseRequest { owner, now_ms, until_ms, take_over: true, why };
         block_on(watched.store().claim("frozen", request)).unwrap();
     };

@@ -1,9 +1,10 @@
 //! What a run is told when it reaches for what it has not: which limit, which path, which grant
 //! (A4, A6, A7).
 
+use belljar_testing::sandboxed;
 use serde_json::{Value, json};
 
-use crate::command::{Place, no_sandbox};
+use crate::command::Place;
 
 /// The result of a run in a place with these limits.
 fn limited(limits: &str, language: &str, code: &str) -> Value {
@@ -32,11 +33,9 @@ fn assert_limit(result: &Value, code: &str, value: &str, remedy: &str) {
     assert!(hint.contains(remedy), "{hint}");
 }
 
+#[sandboxed]
 #[test]
 fn bug_14_too_many_open_files_is_a_limit_with_its_value() {
-    if no_sandbox() {
-        return;
-    }
     let (value, remedy) = ("20 files may be open at a time", "`open_files` under [limits]");
     let python = "files = [open(f'/tmp/{n}', 'w') for n in range(40)]";
     let python = limited("open_files = 20", "python", python);
@@ -58,11 +57,9 @@ const MANY_FILES: [(&str, &str); 3] = [
     ("bash", "for n in {1..400}; do echo x > /tmp/$n || exit 1; done; echo 1"),
 ];
 
+#[sandboxed]
 #[test]
 fn bug_14_running_out_of_inodes_is_not_told_as_a_full_disk() {
-    if no_sandbox() {
-        return;
-    }
     for (language, code) in MANY_FILES {
         let result = limited("inodes = 200", language, code);
         let value = "there may be 200 files and directories in /work and /tmp";
@@ -71,11 +68,9 @@ fn bug_14_running_out_of_inodes_is_not_told_as_a_full_disk() {
     }
 }
 
+#[sandboxed]
 #[test]
 fn a6_a_full_disk_names_its_size() {
-    if no_sandbox() {
-        return;
-    }
     for (language, code) in [
         ("typescript", "fs.writeFileSync('/tmp/x', 'x'.repeat(3 << 20)); return 1"),
         ("python", "open('/tmp/x', 'w').write('x' * (3 << 20))\n1"),
@@ -88,11 +83,9 @@ fn a6_a_full_disk_names_its_size() {
 }
 
 /// What is printed beyond 16 times what is kept ends the run.
+#[sandboxed]
 #[test]
 fn a6_keeping_less_output_ends_a_flood_sooner() {
-    if no_sandbox() {
-        return;
-    }
     let print = |lines: u32| format!("for _ in range({lines}): print('x' * 99)");
     let flood = run("python", &print(200), &["--max-output", "1KB"]);
     let (kind, code, message, _) = error(&flood);
@@ -110,11 +103,9 @@ fn a6_keeping_less_output_ends_a_flood_sooner() {
     assert_eq!(run("python", &print(200), &[])["truncated"]["stdout"], false);
 }
 
+#[sandboxed]
 #[test]
 fn bug_15_the_network_of_bash_is_a_permission() {
-    if no_sandbox() {
-        return;
-    }
     for code in ["exec 3<>/dev/tcp/1.1.1.1/80", "echo x > /dev/udp/127.0.0.1/53 || exit 1"] {
         let result = run("bash", code, &[]);
         let (kind, found, message, hint) = error(&result);
@@ -125,11 +116,9 @@ fn bug_15_the_network_of_bash_is_a_permission() {
     }
 }
 
+#[sandboxed]
 #[test]
 fn a4_reads_of_what_was_not_granted_are_logged() {
-    if no_sandbox() {
-        return;
-    }
     for (language, code, attempt) in [
         ("typescript", "fs.readFileSync('/etc/passwd')", "[blocked] open '/etc/passwd'"),
         (
@@ -150,11 +139,9 @@ fn a4_reads_of_what_was_not_granted_are_logged() {
     }
 }
 
+#[sandboxed]
 #[test]
 fn a4_deno_is_refused_in_its_own_words() {
-    if no_sandbox() {
-        return;
-    }
     let result = run("typescript", "await Deno.readTextFile('/etc/passwd')", &[]);
     let (kind, code, message, hint) = error(&result);
     assert_eq!((kind, code), ("PermissionError", "permission.file"));
@@ -168,11 +155,9 @@ fn a4_deno_is_refused_in_its_own_words() {
     assert_eq!(read["result"], "seen", "{read:#}");
 }
 
+#[sandboxed]
 #[test]
 fn bug_16_a_path_of_the_host_below_tmp_is_told_as_one() {
-    if no_sandbox() {
-        return;
-    }
     for (language, code) in [
         ("typescript", "fs.readFileSync('/tmp/of-the-host/rows.csv')"),
         ("python", "open('/tmp/of-the-host/rows.csv')"),
@@ -183,11 +168,9 @@ fn bug_16_a_path_of_the_host_below_tmp_is_told_as_one() {
     }
 }
 
+#[sandboxed]
 #[test]
 fn bug_16_a_granted_file_is_found_where_it_is() {
-    if no_sandbox() {
-        return;
-    }
     let place = Place::new();
     let rows = place.file("work/rows.csv", "a,b");
     for (language, code) in [

@@ -1,17 +1,13 @@
 //! What clients of `belljar serve` are told of a run: progress, state, grants, measurements (E2, I1).
 
+use belljar_testing::sandboxed;
 use serde_json::{Value, json};
 
-use crate::{
-    command::{Place, no_sandbox},
-    stdio_support::StdioServer,
-};
+use crate::{command::Place, stdio_support::StdioServer};
 
+#[sandboxed]
 #[test]
 fn bug_7_progress_carries_what_the_code_prints() {
-    if no_sandbox() {
-        return;
-    }
     let place = Place::new();
     let mut server = StdioServer::start(&place);
     let code = "const pause = () => new Promise((done) => setTimeout(done, 400));
@@ -35,11 +31,9 @@ fn bug_7_progress_carries_what_the_code_prints() {
     server.end();
 }
 
+#[sandboxed]
 #[test]
 fn a9_e2_state_reaches_clients() {
-    if no_sandbox() {
-        return;
-    }
     let place = Place::new();
     let mut server = StdioServer::start(&place);
     let answer = server.call("execute_code", json!({"code": "state = {done: false, left: null}"}));
@@ -51,11 +45,9 @@ fn a9_e2_state_reaches_clients() {
     assert_eq!(result["state"], json!({"x": 1}));
 }
 
+#[sandboxed]
 #[test]
 fn bug_10_allow_write_means_what_the_operator_allows() {
-    if no_sandbox() {
-        return;
-    }
     let place = Place::new();
     place.file("data/in.txt", "seen");
     let data = place.path().join("data");

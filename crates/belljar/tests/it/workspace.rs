@@ -8,6 +8,7 @@ use std::{
     process::Stdio,
 };
 
+use belljar_testing::sandboxed;
 use serde_json::Value;
 
 use crate::command::{BELLJAR, Place, no_sandbox, outcome};
@@ -81,11 +82,9 @@ const CHANGED: [&str; 8] = [
     "added outside",
 ];
 
+#[sandboxed]
 #[test]
 fn c1_nothing_reaches_the_directory_until_it_is_committed() {
-    if no_sandbox() {
-        return;
-    }
     let place = project();
     let before = listing(&place.path().join("project"));
     let result = run(&place, &["-l", "python", "-c", EDITS]);
@@ -112,11 +111,9 @@ fn c1_nothing_reaches_the_directory_until_it_is_committed() {
     assert!(outside["note"].as_str().unwrap().contains("leads out of the workspace"), "{outside}");
 }
 
+#[sandboxed]
 #[test]
 fn c1_a_run_that_fails_or_is_stopped_commits_nothing() {
-    if no_sandbox() {
-        return;
-    }
     let place = project();
     let before = listing(&place.path().join("project"));
     for end in ["raise ValueError('no')", "while True: pass"] {
@@ -128,11 +125,9 @@ fn c1_a_run_that_fails_or_is_stopped_commits_nothing() {
     }
 }
 
+#[sandboxed]
 #[test]
 fn c1_every_language_works_on_the_same_view() {
-    if no_sandbox() {
-        return;
-    }
     let place = project();
     let javascript = "fs.writeFileSync('a.txt', fs.readFileSync('b.txt', 'utf8'));
                       fs.unlinkSync('b.txt'); fs.rmSync('gone', {recursive: true})";
@@ -147,11 +142,9 @@ fn c1_every_language_works_on_the_same_view() {
     assert_eq!((changes(&result), &result["success"]), (Vec::new(), &Value::Bool(true)));
 }
 
+#[sandboxed]
 #[test]
 fn a6_the_layer_is_bounded_in_bytes_and_files() {
-    if no_sandbox() {
-        return;
-    }
     let place = project();
     let fill = "open('big', 'wb').write(b'x' * 3_000_000)";
     let result = run(&place, &["-l", "python", "-c", fill, "--disk", "1MiB", "--commit"]);
@@ -213,11 +206,9 @@ fn c1_an_ordinary_user_is_told_what_may_not_be_touched() {
     assert_eq!(fs::read_to_string(project.join("b.txt")).unwrap(), "two\n");
 }
 
+#[sandboxed]
 #[test]
 fn c3_a_link_in_the_way_is_never_followed() {
-    if no_sandbox() {
-        return;
-    }
     let place = project();
     let victim = place.file("victim/secret.txt", "mine");
     let project = place.path().join("project");
@@ -231,11 +222,9 @@ fn c3_a_link_in_the_way_is_never_followed() {
 }
 
 /// A guest that answers and is gone at once has not thereby kept its changes to itself.
+#[sandboxed]
 #[test]
 fn c1_a_guest_that_ends_right_after_its_answer_is_committed_all_the_same() {
-    if no_sandbox() {
-        return;
-    }
     let code = "import os, struct\nopen('/work/new.txt', 'w').write('x')\n\
                 head = b'{\"lossy\":false,\"cut\":false}'\n\
                 frame = struct.pack('<B3xII', 69, len(head), 1) + head + b'1'\n\
@@ -251,11 +240,9 @@ fn c1_a_guest_that_ends_right_after_its_answer_is_committed_all_the_same() {
 }
 
 /// What is granted is what was named: a link in its place is not followed, whoever left it there.
+#[sandboxed]
 #[test]
 fn a5_grants_do_not_follow_links() {
-    if no_sandbox() {
-        return;
-    }
     let place = project();
     place.file("outside/secret.txt", "mine");
     let link = place.path().join("project/link");
@@ -273,11 +260,9 @@ fn a5_grants_do_not_follow_links() {
 }
 
 /// A commit writes no more than the run could have had in its layer.
+#[sandboxed]
 #[test]
 fn a6_a_commit_is_bounded_like_the_layer() {
-    if no_sandbox() {
-        return;
-    }
     let place = project();
     let code = "import os\nopen('big', 'wb').write(b'x' * 3_000_000)\n\
                 for i in range(9): os.link('big', f'big{i}')";
@@ -292,11 +277,9 @@ fn a6_a_commit_is_bounded_like_the_layer() {
 }
 
 /// What Belljar would obey there is not brought by a commit, also where no project is yet.
+#[sandboxed]
 #[test]
 fn c3_a_commit_makes_no_directory_a_project() {
-    if no_sandbox() {
-        return;
-    }
     let place = project();
     let code = "import os\nos.mkdir('deeper')\n\
                 for name in ('.mcp.json', 'deeper/.mcp.json', 'deeper/belljar.toml', 'plain.json'):\n\
@@ -312,11 +295,9 @@ fn c3_a_commit_makes_no_directory_a_project() {
 }
 
 /// The line above the list of changes is true, whatever became of them.
+#[sandboxed]
 #[test]
 fn c3_the_list_of_changes_says_what_was_committed() {
-    if no_sandbox() {
-        return;
-    }
     let header = |code: &str, flags: &[&str]| {
         let place = project();
         let directory = place.path().join("project");
@@ -340,11 +321,9 @@ fn c3_the_list_of_changes_says_what_was_committed() {
 }
 
 /// A directory that cannot be written to is found before anything runs and is committed.
+#[sandboxed]
 #[test]
 fn c3_nothing_is_committed_if_artifacts_have_no_place() {
-    if no_sandbox() {
-        return;
-    }
     let place = project();
     let directory = place.path().join("project");
     // Code makes a directory that artifacts go to beside the workspace's own files.

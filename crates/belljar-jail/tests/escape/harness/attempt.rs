@@ -1,12 +1,11 @@
 //! What an attempt is, and where all of them are listed.
 
-use belljar_runtime::{ErrorCode, Limits};
-
 use super::{bait::Bait, outcome::Outcome};
 use crate::{
     descriptors, files, frames, ipc, kernel, memory, mounts, namespaces, neighbours, network,
     processes, programs,
 };
+use belljar_contract::{ErrorCode, Limits};
 
 /// The weakest setting in which an attempt has to succeed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

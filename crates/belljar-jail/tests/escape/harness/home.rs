@@ -10,7 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use belljar_runtime::{Grants, Workspace};
+use belljar_contract::{Grants, Workspace};
 use tempfile::TempDir;
 
 use super::{

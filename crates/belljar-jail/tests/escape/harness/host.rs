@@ -2,11 +2,9 @@
 
 use std::{io, io::Write, path::PathBuf, sync::Arc};
 
+use belljar_contract::{EngineName, ErrorCode, Grants, Limits, RunRequest, RunResult, Stream};
 use belljar_jail::Guests;
-use belljar_runtime::{
-    Bridged, ErrorCode, Grants, Host, HostConfig, Language, Limits, Listener, RunRequest,
-    RunResult, Stream, ZygotePlan, ZygoteProgram,
-};
+use belljar_runtime::{Host, HostConfig, Listener, RunOptions, ZygotePlan, ZygoteProgram};
 use serde::{Deserialize, Serialize};
 use serde_json::value::to_raw_value;
 use tokio::sync::{oneshot, watch};
@@ -93,7 +91,7 @@ impl Verdict {
             message: error.message.clone(),
         });
         let report = serde_json::from_str(result.result.get()).ok();
-        let tier = result.isolation.tier.to_owned();
+        let tier = result.isolation.tier.to_string();
         Self { name: name.to_owned(), report, error, tier, damage: None }
     }
 
@@ -231,7 +229,7 @@ pub(crate) fn config(spec: &Spec, bait: &Bait) -> HostConfig {
         Guests::Programs => spec.plan.clone().for_programs(software::view(bait)),
     };
     let pool_size = spec.pool_size;
-    let (engines, ready) = (Arc::new(zygote), vec![Language::TypeScript]);
+    let (engines, ready) = (Arc::new(zygote), vec![EngineName::QuickJs]);
     HostConfig {
         engines,
         ready,
@@ -279,8 +277,8 @@ async fn beside_a_neighbour(host: &Host, attempt: &Attempt, bait: &Bait) -> Verd
         let planting = request(&format!("plant {}", attempt.name), bait, limits_of(attempt));
         let listener: Arc<dyn Listener> = Arc::new(PlantListener(planted));
         let id = "run_neighbour".to_owned();
-        let bridged = Bridged { id, tools: None, listener: Some(listener) };
-        async move { host.run_bridged(planting, Some(bridged), async { drop(stop.await) }).await }
+        let options = RunOptions { id: Some(id), tools: None, listener: Some(listener) };
+        async move { host.run_with(planting, options, async { drop(stop.await) }).await }
     });
     // An error is the end of the neighbour, which is told below.
     let _ = is_planted.wait_for(|planted| *planted).await;

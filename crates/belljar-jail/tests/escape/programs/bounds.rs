@@ -7,8 +7,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use belljar_runtime::{ErrorCode, Limits};
-
 use crate::{
     harness::{
         attempt::{Attempt, Ending, Setting::User},
@@ -18,6 +16,7 @@ use crate::{
     },
     processes::ROOM,
 };
+use belljar_contract::{ErrorCode, Limits};
 
 const READ_WRITE: i32 = libc::PROT_READ | libc::PROT_WRITE;
 const PRIVATE: i32 = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;

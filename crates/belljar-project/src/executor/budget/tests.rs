@@ -1,14 +1,15 @@
 //! E5: the summary of a large value fits the budget and describes the value.
 
-use belljar_runtime::{ErrorCode, RunError, RunResult, Status, unrun};
+use belljar_contract::{ErrorCode, RunError, RunResult, RunStatus};
 use serde_json::{Value, json, value::to_raw_value};
 
 use super::fit;
 
 fn result(value: &Value) -> RunResult {
-    let blank = unrun(Status::Failed, RunError::new(ErrorCode::RunAborted, ""));
+    let blank =
+        RunResult::not_run("run_1", RunStatus::Failed, RunError::new(ErrorCode::RunAborted, ""));
     let result = to_raw_value(value).expect("JSON");
-    RunResult { status: Status::Completed, success: true, error: None, result, ..blank }
+    RunResult { status: RunStatus::Completed, success: true, error: None, result, ..blank }
 }
 
 fn fitted(value: &Value, tokens: u32) -> (Value, bool) {

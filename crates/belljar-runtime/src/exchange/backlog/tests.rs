@@ -1,31 +1,31 @@
-//! How much is held for a run, and when it becomes too much.
+//! How much the host holds for a run, and when that ends the run.
 
-use belljar_wire::{ErrorCode, ToolCall, ToolReply};
+use belljar_contract::{ErrorCode, Limits};
+use belljar_wire::{Command, ToolCall, ToolReply};
 
-use super::{OpenCalls, Outgoing};
-use crate::{Input, Limits};
+use super::{InputQueue, OpenCalls};
 
 fn call(call: u32, bytes: usize) -> ToolCall {
     let arguments = vec![b' '; bytes];
     ToolCall { call, server: None, tool: "t".to_owned(), line: None, arguments }
 }
 
-fn reply(call: u32, bytes: usize) -> Input {
-    Input::Reply(ToolReply { call, now_ms: None, outcome: Ok(vec![b' '; bytes]) })
+fn reply(call: u32, bytes: usize) -> Command {
+    Command::ToolReply(ToolReply { call, now_ms: None, outcome: Ok(vec![b' '; bytes]) })
 }
 
 #[test]
 fn arguments_count_until_their_call_has_an_outcome() {
     let limits = Limits { result_bytes: 1 << 20, ..Limits::DEFAULT };
     let open = OpenCalls::new(&limits);
-    let mut outgoing = Outgoing::new(&open, &limits);
+    let mut queue = InputQueue::new(&open, &limits);
     for at in 1..1000 {
         open.begin(&call(at, 1 << 20)).unwrap();
-        outgoing.add(reply(at, 10)).unwrap();
+        queue.add(reply(at, 10)).unwrap();
     }
     let mut further = 1000..;
-    let stop = further.find_map(|at| open.begin(&call(at, 1 << 20)).err()).unwrap();
-    assert_eq!(stop.error.code, ErrorCode::LimitMemory);
+    let error = further.find_map(|at| open.begin(&call(at, 1 << 20)).err()).unwrap();
+    assert_eq!(error.code, ErrorCode::LimitMemory);
     assert!(further.start < 1033, "{further:?}");
 }
 
@@ -41,14 +41,14 @@ fn one_call_may_have_as_much_as_a_value() {
 fn outcomes_count_until_they_are_sent() {
     let limits = Limits { memory: 10 << 20, ..Limits::DEFAULT };
     let open = OpenCalls::new(&limits);
-    let mut outgoing = Outgoing::new(&open, &limits);
+    let mut queue = InputQueue::new(&open, &limits);
     for at in 1..100 {
-        outgoing.add(reply(at, 4 << 20)).unwrap();
-        outgoing.add(reply(at, 4 << 20)).unwrap();
-        assert!(outgoing.next().is_some() && outgoing.next().is_some());
+        queue.add(reply(at, 4 << 20)).unwrap();
+        queue.add(reply(at, 4 << 20)).unwrap();
+        assert!(queue.next().is_some() && queue.next().is_some());
     }
-    outgoing.add(reply(100, 4 << 20)).unwrap();
-    outgoing.add(reply(101, 4 << 20)).unwrap();
-    let stop = outgoing.add(reply(102, 4 << 20)).unwrap_err();
-    assert_eq!(stop.error.code, ErrorCode::LimitMemory);
+    queue.add(reply(100, 4 << 20)).unwrap();
+    queue.add(reply(101, 4 << 20)).unwrap();
+    let error = queue.add(reply(102, 4 << 20)).unwrap_err();
+    assert_eq!(error.code, ErrorCode::LimitMemory);
 }

@@ -1,16 +1,14 @@
 //! Bodies, queries and answers of `/v1/workflows`.
 
+use belljar_contract::{MAX_JSON_INTEGER, optional_whole_number};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::super::error::ApiError;
-use crate::{
-    request::{MAX_INTEGER, whole_number},
-    workflows::{
-        MAX_ID, WorkflowEventInfo, WorkflowFork, WorkflowInfo, WorkflowRequest, WorkflowSource,
-        is_fit_for_id,
-    },
+use crate::workflows::{
+    MAX_ID, WorkflowEventInfo, WorkflowFork, WorkflowInfo, WorkflowRequest, WorkflowSource,
+    is_fit_for_id,
 };
 
 /// A request to run a workflow.
@@ -29,7 +27,7 @@ pub(in super::super) struct WorkflowBody {
     #[schemars(schema_with = "chosen_id")]
     id: Option<String>,
     /// Wait this long for it to end or to need a decision, at most a minute; do not wait if absent.
-    #[serde(default, deserialize_with = "whole_number")]
+    #[serde(default, deserialize_with = "optional_whole_number")]
     #[schemars(range(max = 60_000))]
     wait_ms: Option<u32>,
 }
@@ -60,7 +58,7 @@ impl WorkflowBody {
 #[schemars(rename = "WorkflowForkRequest")]
 pub(in super::super) struct WorkflowForkBody {
     /// The number of the checkpoint; the newest at which the workflow had not ended if absent.
-    #[serde(default, deserialize_with = "whole_number")]
+    #[serde(default, deserialize_with = "optional_whole_number")]
     at: Option<u64>,
     /// The id to give the new workflow; a new one if absent.
     #[serde(default)]
@@ -75,7 +73,7 @@ impl WorkflowForkBody {
     /// Converts it to the port's request.
     pub(super) fn into_fork(self) -> Result<WorkflowFork, ApiError> {
         check_id("id", self.id.as_deref())?;
-        if self.at.is_some_and(|at| at > MAX_INTEGER) {
+        if self.at.is_some_and(|at| at > MAX_JSON_INTEGER) {
             return Err(ApiError::invalid("at: too large for a checkpoint number"));
         }
         Ok(WorkflowFork { at: self.at, id: self.id, paused: self.paused.unwrap_or(false) })
@@ -112,7 +110,11 @@ pub(in super::super) struct CommandRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     how: Option<Map<String, Value>>,
     /// `roll_back`: the number of the checkpoint.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "whole_number")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "optional_whole_number"
+    )]
     to: Option<u64>,
     /// `abort`, `reject`, `replan`: the reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -234,7 +234,7 @@ tasks:
     let read = good(text);
     assert_eq!(
         warnings(&read),
-        "flow.yaml:4:5: `t2`: `$t9.result` is passed as text: it names no task; write \
+        "flow.yaml:4:5: `t2`: `$t9.result` is passed as plain text: no task has that name; write \
          `{{ results.task }}` for the result of a task"
     );
     let ran = perform(read.dag, json!({}), |id, given| {

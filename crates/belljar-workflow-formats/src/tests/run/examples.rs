@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::{Ran, run};
+use super::{TestRun, run};
 use crate::tests::examples::ALL;
 
-fn example(name: &str, inputs: Value, table: impl FnMut(&str, &Value) -> Value) -> Ran {
+fn example(name: &str, inputs: Value, table: impl FnMut(&str, &Value) -> Value) -> TestRun {
     let (_, text) = ALL.into_iter().find(|(known, _)| *known == name).expect(name);
     run(text, inputs, table).ok()
 }

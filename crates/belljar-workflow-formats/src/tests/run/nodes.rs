@@ -32,7 +32,7 @@ nodes:
 fn an_endless_goto_fails_and_says_so() {
     let ran = run("nodes: [{name: a, run: x, goto: a}]", json!({}), count);
     assert_eq!((ran.status, ran.order.len()), (WorkflowStatus::Failed, 1_000));
-    assert_eq!(ran.why(), "too many rounds: it has had 1000 and would go on");
+    assert_eq!(ran.why(), "the loop reached its limit of 1000 rounds");
 }
 
 #[test]
@@ -242,7 +242,7 @@ fn f8_what_a_node_returns_that_is_no_mapping_is_the_result() {
     // The last expression of a script may not be meant as a value.
     let text = "nodes: [{name: a, language: js, run: 'state.x = 1'}]";
     let ran = run(text, json!({}), |_, _| json!(1));
-    assert_eq!(ran.why(), "its result goes into the state and must be an object, not a number");
+    assert_eq!(ran.why(), "the result goes into the state and must be an object, not a number");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use belljar_workflow::WorkflowStatus;
 
 /// A node of a random agent: a condition of its own, and where it leads.
 #[derive(Debug, Clone)]
-struct Stop {
+struct WalkStop {
     own: Option<Test>,
     goto: Option<Vec<(Option<Test>, Option<usize>)>>,
 }
@@ -48,15 +48,15 @@ fn test() -> impl Strategy<Value = Test> {
     ]
 }
 
-fn agent() -> impl Strategy<Value = Vec<Stop>> {
+fn agent() -> impl Strategy<Value = Vec<WalkStop>> {
     let way = (prop::option::weighted(0.8, test()), prop::option::weighted(0.9, 0..7usize));
     let goto = prop::option::weighted(0.6, prop::collection::vec(way, 0..4));
     let stop =
-        (prop::option::weighted(0.2, test()), goto).prop_map(|(own, goto)| Stop { own, goto });
+        (prop::option::weighted(0.2, test()), goto).prop_map(|(own, goto)| WalkStop { own, goto });
     prop::collection::vec(stop, 1..8)
 }
 
-fn written(stops: &[Stop]) -> String {
+fn written(stops: &[WalkStop]) -> String {
     let name = |to: &Option<usize>| {
         to.filter(|to| *to < stops.len()).map_or("__end__".to_owned(), |to| format!("n{to}"))
     };
@@ -86,7 +86,7 @@ fn written(stops: &[Stop]) -> String {
 }
 
 /// The nodes in the order an agent does them; nothing when it goes on for too long.
-fn walked(stops: &[Stop]) -> Option<Vec<String>> {
+fn walked(stops: &[WalkStop]) -> Option<Vec<String>> {
     let (mut at, mut done) = (Some(0), Vec::new());
     for _ in 0..40 {
         let Some(number) = at.filter(|number| *number < stops.len()) else { return Some(done) };

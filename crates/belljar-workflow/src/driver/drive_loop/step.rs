@@ -11,10 +11,10 @@ use crate::{
     },
     effect::{Effect, InputKind, MachineInput, Repeatability, WorkflowStatus},
     machine::InputRefusal,
-    workflow_store::{QueuedCommand, StatusRow, WorkflowStore, WorkflowStoreError},
+    workflow_store::{QueuedCommand, WorkflowStatusUpdate, WorkflowStore, WorkflowStoreError},
 };
 
-/// Whether a commit has the whole state.
+/// Whether a commit includes the whole state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Snapshot {
     IfDue,
@@ -27,7 +27,7 @@ where
     P: Performer + 'static,
     C: DriverClock,
 {
-    /// Gives the machine an input; on refusal nothing has changed.
+    /// Applies an input to the machine; a refused input changes nothing.
     pub(super) fn apply(&mut self, round: &mut Round, what: InputKind) -> Result<(), InputRefusal> {
         let now_ms = u64::try_from(round.now_ms).unwrap_or_default();
         let (performer, is_stopping) = (&self.driver.performer, self.is_stopping);
@@ -40,14 +40,14 @@ where
                 Repeatability::Unknown
             }
         })?;
-        if self.is_taking_up {
-            self.wanted.extend(round.forget_what_is_to_be_done());
+        if self.is_resuming {
+            self.wanted.extend(round.drop_effects());
         }
         Ok(())
     }
 
-    /// Does what a command says, as far as the machine agrees.
-    pub(super) async fn obey(
+    /// Applies a command; the machine may refuse it.
+    pub(super) async fn apply_command(
         &mut self,
         mut round: Round,
         queued: QueuedCommand,
@@ -63,7 +63,7 @@ where
                 let what = InputKind::Command { id: id.clone(), by, command };
                 self.apply(&mut round, what).err().map(|refusal| refusal.to_string())
             }
-            Err(error) => Some(format!("this is no command: {error}")),
+            Err(error) => Some(format!("not a valid command: {error}")),
         };
         if let Some(refused) = refused {
             round.answer(&Acknowledgement { command: id, refused: Some(refused) });
@@ -72,7 +72,7 @@ where
         Ok(round)
     }
 
-    /// Goes back to a checkpoint, in a commit of its own with a snapshot; the next round is given.
+    /// Goes back to a checkpoint in a commit of its own, with a snapshot. Returns the next round.
     async fn roll_back(
         &mut self,
         id: String,
@@ -98,7 +98,7 @@ where
         Ok(self.round())
     }
 
-    /// Commits a round, then performs it.
+    /// Commits a round, then performs its effects.
     pub(super) async fn commit(
         &mut self,
         mut round: Round,
@@ -120,7 +120,7 @@ where
             self.since = super::SinceSnapshot { inputs: 0, bytes: 0, size: bytes.len() as u64 };
             round.batch.snapshot = Some(bytes);
         }
-        round.batch.state = Some(self.standing());
+        round.batch.state = Some(self.status_row());
         let until_ms = self.now().saturating_add(self.driver.lease_ms());
         round.batch.lease_until_ms = Some(self.driver.lapses_ms());
         let is_checkpoint = round.batch.inputs.iter().any(|row| row.checkpoint.is_some());
@@ -137,15 +137,15 @@ where
     }
 
     fn unwritable(&self, error: &serde_json::Error) -> DriveError {
-        let reason = format!("it cannot be written: {error}");
+        let reason = format!("cannot be written as JSON: {error}");
         DriveError::Damaged { flow: self.flow.clone(), reason }
     }
 
-    /// Does what the machine said. It is durable by now.
+    /// Performs effects, which are durable by now.
     async fn perform(&mut self, effects: Vec<Effect>) -> Result<(), DriveError> {
         if self.now() >= self.lease_until_ms {
-            // The commit took so long that somebody else may have the workflow: asked first.
-            self.keep().await?;
+            // The commit took so long that another host may have the workflow: renewing finds out.
+            self.renew_if_due().await?;
         }
         let cancelled: HashSet<(String, u32)> = effects.iter().filter_map(cancelled).collect();
         for effect in effects {
@@ -172,7 +172,7 @@ where
                 Effect::Forget { timer } => {
                     self.timers.remove(&timer);
                 }
-                // Decisions are told by events and kept by the machine; the rest is committed.
+                // The machine keeps decisions and announces them by events; the rest is committed.
                 Effect::Ask(_)
                 | Effect::Withdraw { .. }
                 | Effect::Event(_)
@@ -184,8 +184,8 @@ where
         Ok(())
     }
 
-    /// Renews the claim if it is time, and drops tasks that are late.
-    pub(super) async fn keep(&mut self) -> Result<(), DriveError> {
+    /// Renews the claim if it is time, and drops late tasks.
+    pub(super) async fn renew_if_due(&mut self) -> Result<(), DriveError> {
         let now_ms = self.now();
         self.tasks.drop_late(now_ms);
         if now_ms >= self.lease_until_ms.saturating_sub(self.driver.lease_ms() / 3 * 2) {
@@ -196,8 +196,8 @@ where
         Ok(())
     }
 
-    /// Where the workflow is, for those who look for work.
-    fn standing(&self) -> StatusRow {
+    /// The row by which other hosts see the workflow's status and when it is due.
+    fn status_row(&self) -> WorkflowStatusUpdate {
         let status = self.machine.status();
         let due_ms = if status.is_over() {
             i64::MAX
@@ -208,7 +208,7 @@ where
         } else {
             0
         };
-        StatusRow { status: name(status).to_owned(), due_ms, finished: status.is_over() }
+        WorkflowStatusUpdate { status: name(status).to_owned(), due_ms, finished: status.is_over() }
     }
 }
 

@@ -148,7 +148,7 @@ fn f5_tasks_are_injected() {
     let mut rig = Rig::new(json!({"tasks": [tool("a", &[])]}));
     let task = |value: Value| serde_json::from_value::<Task>(value).unwrap();
     let inject = |value: Value| WorkflowCommand::InjectTasks { tasks: vec![task(value)] };
-    assert_eq!(rig.command(inject(tool("a", &[]))), Some("there is a task a already".into()));
+    assert_eq!(rig.command(inject(tool("a", &[]))), Some("a task a exists already".into()));
     let refused = rig.command(inject(tool("b", &["x"]))).unwrap();
     assert_eq!(refused, "task b, depends_on: there is no task x (did you mean a or b?)");
     assert_eq!(rig.command(inject(tool("b", &["a"]))), None);

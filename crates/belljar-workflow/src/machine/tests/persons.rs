@@ -66,7 +66,7 @@ fn f5_a_persons_decision_is_answered_by_a_person() {
         WorkflowCommand::Reject { decision: decision(), reason: None },
         WorkflowCommand::Modify { decision: decision(), arguments: None, value: Some(json!(1)) },
     ] {
-        only_a_person(&mut at_the_question().0, &command, "is a person's");
+        only_a_person(&mut at_the_question().0, &command, "only a person may answer decision");
     }
     // One that is an agent's, an agent answers.
     let mut rig = Rig::new(json!({"tasks": [
@@ -86,7 +86,7 @@ fn f5_what_is_asked_about_does_not_change_meanwhile() {
     ];
     for command in commands {
         let (mut rig, ..) = at_the_question();
-        only_a_person(&mut rig, &command, "an agent changes nothing meanwhile");
+        only_a_person(&mut rig, &command, "an agent may change nothing while a person is asked");
         // Before anybody is asked, agents may do what drops no question.
         let mut rig = Rig::new(asking());
         let refused = rig.command_by("agent", command.clone());
@@ -122,12 +122,15 @@ fn f5_agents_answer_with_nothing_more_while_a_person_is_asked() {
             let mut rig = Rig::new(workflow(true));
             let command_there = command(&rig);
             let refused = rig.command_by("agent", command_there).unwrap();
-            assert!(refused.contains("an agent changes nothing meanwhile"), "{refused}");
+            assert!(
+                refused.contains("an agent may change nothing while a person is asked"),
+                "{refused}"
+            );
             // With nobody else asked it is for the decision to say whether it takes a value.
             let mut rig = Rig::new(workflow(false));
             let command_there = command(&rig);
             let said = rig.command_by("agent", command_there);
-            assert!(said.is_none_or(|said| !said.contains("meanwhile")));
+            assert!(said.is_none_or(|said| !said.contains("may change nothing")));
         }
     }
     let mut rig = Rig::new(workflow(true));
@@ -149,12 +152,12 @@ fn f5_agents_leave_out_no_question() {
     });
     for name in ["b", "c", "ok", "sub"] {
         let skip = WorkflowCommand::Skip { task: name.into() };
-        only_a_person(&mut Rig::new(workflow.clone()), &skip, "an agent does not drop it");
+        only_a_person(&mut Rig::new(workflow.clone()), &skip, "only a person may drop");
     }
     let skip = WorkflowCommand::Skip { task: "d".into() };
     assert_eq!(Rig::new(workflow.clone()).command_by("agent", skip), None);
     let replan = WorkflowCommand::Replan { tasks: Vec::new(), reason: None };
-    only_a_person(&mut Rig::new(workflow), &replan, "an agent does not drop it");
+    only_a_person(&mut Rig::new(workflow), &replan, "only a person may drop");
 }
 
 #[test]
@@ -165,7 +168,7 @@ fn f5_a_persons_pause_is_lifted_by_a_person() {
     assert_eq!(rig.command_by("agent", WorkflowCommand::Pause), None);
     // A person may make an agent's pause his own.
     assert_eq!(rig.command(WorkflowCommand::Pause), None);
-    only_a_person(&mut rig, &WorkflowCommand::Continue, "a person continues it");
+    only_a_person(&mut rig, &WorkflowCommand::Continue, "only a person may continue it");
     assert_eq!(rig.status(), WorkflowStatus::Running);
 
     // Nor is it lifted by going back.
@@ -174,7 +177,7 @@ fn f5_a_persons_pause_is_lifted_by_a_person() {
     rig.command(WorkflowCommand::Pause);
     assert_eq!(rig.roll_back_by("agent", base.taken(), &base), None);
     rig.fail("b");
-    only_a_person(&mut rig, &WorkflowCommand::Continue, "a person continues it");
+    only_a_person(&mut rig, &WorkflowCommand::Continue, "only a person may continue it");
     // An agent's own rollback is continued by an agent.
     rig.done("a", json!(1));
     assert_eq!(rig.roll_back_by("agent", base.taken(), &base), None);
@@ -193,18 +196,18 @@ fn f6_agents_go_back_behind_no_answer_and_persons_are_asked_again() {
     let (mut rig, first, asked) = at_the_question();
     rig.command(WorkflowCommand::Approve { decision: "d1".into(), value: None });
     for base in [&first, &asked] {
-        let mut back = only_a_person_goes_back(&rig, base, "a person has decided after");
+        let mut back = only_a_person_goes_back(&rig, base, "a person has decided since");
         for name in ["deploy", "aside"] {
             back.fail(name);
         }
-        only_a_person(&mut back, &WorkflowCommand::Continue, "a person continues it");
+        only_a_person(&mut back, &WorkflowCommand::Continue, "only a person may continue it");
         if base.taken() == first.taken() {
             back.done("b", json!(1));
         }
         let again = back.decision(DecisionKind::Approval);
         assert!(!back.names().contains(&"deploy"));
         let yes = WorkflowCommand::Approve { decision: again, value: None };
-        only_a_person(&mut back, &yes, "is a person's");
+        only_a_person(&mut back, &yes, "only a person may answer decision");
         assert!(back.names().contains(&"deploy"));
     }
 }
@@ -275,14 +278,14 @@ fn f6_agents_resolve_no_doubt_and_do_not_go_around_it() {
         DoubtResolution::Fail { reason: None },
     ] {
         let command = WorkflowCommand::Resolve { task: "b".into(), how };
-        only_a_person(&mut doubtful().0, &command, "for a person to say");
+        only_a_person(&mut doubtful().0, &command, "only a person may say whether");
     }
     let (mut rig, base) = doubtful();
     only_a_person_goes_back(&rig, &base, "a person is asked about b");
     // Nor by ending the workflow first.
     assert_eq!(rig.command_by("agent", WorkflowCommand::Abort { reason: None }), None);
     assert_eq!(rig.status(), WorkflowStatus::Aborted);
-    only_a_person_goes_back(&rig, &base, "nobody knows whether b happened");
+    only_a_person_goes_back(&rig, &base, "whether b took effect is unknown");
 }
 
 #[test]
@@ -293,5 +296,9 @@ fn f6_a_question_that_is_opened_again_is_still_a_persons() {
     assert_eq!(rig.status(), WorkflowStatus::Aborted);
     assert_eq!(rig.roll_back_by("agent", asked.taken(), &asked), None);
     let decision = rig.decision(DecisionKind::Approval);
-    only_a_person(&mut rig, &WorkflowCommand::Approve { decision, value: None }, "is a person's");
+    only_a_person(
+        &mut rig,
+        &WorkflowCommand::Approve { decision, value: None },
+        "only a person may answer decision",
+    );
 }

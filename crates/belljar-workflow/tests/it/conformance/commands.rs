@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use belljar_workflow::workflow_store::{
-    Batch, CommandReceipt, QueuedCommand, WorkflowStore, WorkflowStoreError,
+    QueuedCommand, SentCommand, WorkflowBatch, WorkflowStore, WorkflowStoreError,
 };
 
 use crate::conformance::{
@@ -15,7 +15,7 @@ fn command(id: &str) -> QueuedCommand {
     QueuedCommand { seq: 0, id: id.to_owned(), sender, at_ms: 7, body }
 }
 
-async fn send(store: &impl WorkflowStore, id: &str) -> Result<CommandReceipt, CaseFailure> {
+async fn send(store: &impl WorkflowStore, id: &str) -> Result<SentCommand, CaseFailure> {
     Ok(store.send("flow", command(id)).await?)
 }
 
@@ -26,7 +26,7 @@ pub(super) async fn commands_keep_their_order<F: StoreFixture>(stores: &F) -> Ca
     let ids = ["e", "d", "c", "b", "a"];
     for (number, id) in (1..).zip(ids) {
         let store = if number % 2 == 0 { &one } else { &two };
-        same("sent", &send(store, id).await?, &CommandReceipt { seq: number, repeated: false })?;
+        same("sent", &send(store, id).await?, &SentCommand { seq: number, repeated: false })?;
     }
     drop((one, two));
     let store = stores.open().await;
@@ -49,8 +49,8 @@ pub(super) async fn a_command_twice_is_one<F: StoreFixture>(stores: &F) -> CaseR
     let (first, second) = (first?, second?);
     same("numbers", &(first.seq, second.seq), &(1, 1))?;
     holds("both or none were new", first.repeated != second.repeated)?;
-    same("next", &send(&two, "b").await?, &CommandReceipt { seq: 2, repeated: false })?;
-    same("again", &send(&one, "a").await?, &CommandReceipt { seq: 1, repeated: true })?;
+    same("next", &send(&two, "b").await?, &SentCommand { seq: 2, repeated: false })?;
+    same("again", &send(&one, "a").await?, &SentCommand { seq: 1, repeated: true })?;
     let other = QueuedCommand { body: b"something else".to_vec(), ..command("a") };
     let refused = one.send("flow", other).await;
     holds("another command has its id", matches!(refused, Err(WorkflowStoreError::Conflict(_))))?;
@@ -69,9 +69,10 @@ pub(super) async fn answers_are_durable<F: StoreFixture>(stores: &F) -> CaseResu
     batch.answers = vec![("a".to_owned(), b"accepted".to_vec())];
     store.commit(&lease, batch).await?;
     // The first answer stays, and sending it again does not ask again.
-    let again = Batch { answers: vec![("a".to_owned(), b"refused".to_vec())], ..inputs(vec![]) };
+    let again =
+        WorkflowBatch { answers: vec![("a".to_owned(), b"refused".to_vec())], ..inputs(vec![]) };
     store.commit(&lease, again).await?;
-    same("again", &send(&store, "a").await?, &CommandReceipt { seq: 1, repeated: true })?;
+    same("again", &send(&store, "a").await?, &SentCommand { seq: 1, repeated: true })?;
     drop(store);
     let store = stores.open().await;
     let answered = store.command("flow", "a", Duration::from_secs(20)).await?;
@@ -91,7 +92,7 @@ pub(super) async fn commands_can_be_waited_for<F: StoreFixture>(stores: &F) -> C
         let seen: Vec<String> = seen?.into_iter().map(|row| row.command.id).collect();
         same("seen", &seen, &vec![id.to_owned()])?;
         let answers = vec![(id.to_owned(), b"yes".to_vec())];
-        let batch = Batch { answers, ..inputs(vec![input(number, b"x")]) };
+        let batch = WorkflowBatch { answers, ..inputs(vec![input(number, b"x")]) };
         let (answered, committed) =
             tokio::join!(sender.command("flow", id, patience), store.commit(&lease, batch));
         committed?;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use belljar_workflow::workflow_store::{
-    Filter, Lease, LoadedWorkflow, QueuedCommand, WorkflowStore, WorkflowStoreError,
+    LoadedWorkflow, QueuedCommand, WorkflowFilter, WorkflowLease, WorkflowStore, WorkflowStoreError,
 };
 
 use crate::conformance::{
@@ -12,7 +12,7 @@ use crate::conformance::{
 };
 
 /// Three inputs with checkpoints after 1 and 2, a snapshot after 2, a command, an end.
-pub(crate) async fn history(store: &impl WorkflowStore) -> Result<Lease, CaseFailure> {
+pub(crate) async fn history(store: &impl WorkflowStore) -> Result<WorkflowLease, CaseFailure> {
     let lease = owned(store, "flow").await?;
     let large = vec![7; 40_000];
     let mut batch = inputs(vec![marked(1, &large), marked(2, b"two")]);
@@ -47,8 +47,8 @@ pub(super) async fn a_fork_is_what_was<F: StoreFixture>(stores: &F) -> CaseResul
         let fork = store.load(&id, None).await?;
         // What was under way is the other's: a fork has begun nothing.
         was.open.clear();
-        holds("a fork has ended", fork.flow.finished_ms.is_none())?;
-        same("made", &fork.flow.created_ms, &9)?;
+        holds("a fork has ended", fork.workflow.finished_ms.is_none())?;
+        same("made", &fork.workflow.created_ms, &9)?;
         same(&id, &essence(fork), &essence(was))?;
         let events = store.events(&id, 0, 9, Duration::ZERO).await?;
         let expected = (1..=checkpoint).map(|seq| event(seq, seq)).collect();
@@ -81,7 +81,7 @@ pub(super) async fn a_fork_is_independent<F: StoreFixture>(stores: &F) -> CaseRe
     store.commit(&lease, inputs(vec![input(4, b"four")])).await?;
     same("the fork", &essence(store.load("fork", None).await?), &fork)?;
     // A lease of the one says nothing about the other.
-    let wrong = Lease { flow_id: "fork".to_owned(), fence: lease.fence + 5 };
+    let wrong = WorkflowLease { workflow_id: "fork".to_owned(), fence: lease.fence + 5 };
     let refused = store.commit(&wrong, inputs(vec![input(3, b"x")])).await;
     holds("a wrong fence", matches!(refused, Err(WorkflowStoreError::Superseded { .. })))
 }
@@ -117,7 +117,7 @@ pub(super) async fn parents_are_known<F: StoreFixture>(stores: &F) -> CaseResult
         let found = row.and_then(|row| row.parent);
         same(id, &found, &parent.map(|parent| (parent.to_owned(), 1)))?;
     }
-    let filter = Filter { parent: Some("flow".to_owned()), ..Filter::default() };
+    let filter = WorkflowFilter { parent: Some("flow".to_owned()), ..WorkflowFilter::default() };
     let children = store.list(filter, None, 9).await?;
     let children: Vec<String> = children.into_iter().map(|row| row.id).collect();
     same("children", &children, &vec!["child".to_owned()])

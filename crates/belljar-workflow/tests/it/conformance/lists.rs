@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use belljar_workflow::workflow_store::{
-    Batch, Filter, GiveBack, Lease, NewFlow, QueuedCommand, WorkflowStore, WorkflowStoreError,
+    GiveBack, NewWorkflowRow, QueuedCommand, WorkflowBatch, WorkflowFilter, WorkflowLease,
+    WorkflowStore, WorkflowStoreError,
 };
 
 use crate::conformance::{
@@ -13,7 +14,7 @@ use crate::conformance::{
 
 async fn ids(
     store: &impl WorkflowStore,
-    filter: Filter,
+    filter: WorkflowFilter,
     before: Option<&str>,
     limit: u32,
 ) -> Result<String, CaseFailure> {
@@ -29,7 +30,7 @@ pub(super) async fn flows_are_listed_newest_first<F: StoreFixture>(stores: &F) -
     }
     drop(store);
     let store = stores.open().await;
-    let all = Filter::default;
+    let all = WorkflowFilter::default;
     same("all", &ids(&store, all(), None, 10).await?.as_str(), &"cbda")?;
     same("limit", &ids(&store, all(), None, 2).await?.as_str(), &"cb")?;
     same("before", &ids(&store, all(), Some("b"), 2).await?.as_str(), &"da")?;
@@ -43,24 +44,24 @@ pub(super) async fn flows_are_filtered<F: StoreFixture>(stores: &F) -> CaseResul
         (1..).zip([("a", "x", "me"), ("b", "x", "you"), ("c", "y", "me")])
     {
         let (id, name, caller) = (id.to_owned(), name.to_owned(), caller.to_owned());
-        store.create(NewFlow { id, name, caller, snapshot: Vec::new(), created_ms }).await?;
+        store.create(NewWorkflowRow { id, name, caller, snapshot: Vec::new(), created_ms }).await?;
     }
     let lease = store.claim("b", wants("suite", 1)).await?;
     let state = standing("waiting", 0, false);
-    store.commit(&lease, Batch { state, ..inputs(Vec::new()) }).await?;
+    store.commit(&lease, WorkflowBatch { state, ..inputs(Vec::new()) }).await?;
     let some = |text: &str| Some(text.to_owned());
     let cases = [
-        (Filter { name: some("x"), ..Filter::default() }, "ba"),
-        (Filter { caller: some("me"), ..Filter::default() }, "ca"),
-        (Filter { name: some("x"), caller: some("me"), ..Filter::default() }, "a"),
-        (Filter { status: some("waiting"), ..Filter::default() }, "b"),
-        (Filter { status: some("never"), ..Filter::default() }, ""),
+        (WorkflowFilter { name: some("x"), ..WorkflowFilter::default() }, "ba"),
+        (WorkflowFilter { caller: some("me"), ..WorkflowFilter::default() }, "ca"),
+        (WorkflowFilter { name: some("x"), caller: some("me"), ..WorkflowFilter::default() }, "a"),
+        (WorkflowFilter { status: some("waiting"), ..WorkflowFilter::default() }, "b"),
+        (WorkflowFilter { status: some("never"), ..WorkflowFilter::default() }, ""),
     ];
     for (filter, expected) in cases {
         let what = format!("{filter:?}");
         same(&what, &ids(&store, filter, None, 10).await?.as_str(), &expected)?;
     }
-    let filter = Filter { caller: some("me"), ..Filter::default() };
+    let filter = WorkflowFilter { caller: some("me"), ..WorkflowFilter::default() };
     same("a page", &ids(&store, filter, Some("b"), 10).await?.as_str(), &"a")
 }
 
@@ -83,7 +84,7 @@ pub(super) async fn checkpoints_are_listed_newest_first<F: StoreFixture>(stores:
 
 pub(super) async fn what_is_unknown_is_said<F: StoreFixture>(stores: &F) -> CaseResult {
     let store = stores.open().await;
-    let lease = Lease { flow_id: "none".to_owned(), fence: 1 };
+    let lease = WorkflowLease { workflow_id: "none".to_owned(), fence: 1 };
     let (id, sender) = ("c".to_owned(), "suite".to_owned());
     let command = QueuedCommand { seq: 0, id, sender, at_ms: 1, body: Vec::new() };
     let outcomes = [

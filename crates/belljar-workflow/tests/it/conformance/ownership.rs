@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use belljar_workflow::workflow_store::{
-    Batch, GiveBack, Lease, LeaseRequest, LeftAlone, QueuedCommand, Why, WorkflowStore,
-    WorkflowStoreError,
+    ClaimReason, GiveBack, LeaseRequest, QueuedCommand, ResumeExclusions, WorkflowBatch,
+    WorkflowLease, WorkflowStore, WorkflowStoreError,
 };
 
 use crate::conformance::{
@@ -58,7 +58,10 @@ pub(super) async fn one_of_two_claims_wins<F: StoreFixture>(stores: &F) -> CaseR
 }
 
 /// All a writer can do with a lease.
-async fn writes(store: &impl WorkflowStore, lease: &Lease) -> [Result<(), WorkflowStoreError>; 3] {
+async fn writes(
+    store: &impl WorkflowStore,
+    lease: &WorkflowLease,
+) -> [Result<(), WorkflowStoreError>; 3] {
     let mut batch = inputs(vec![input(1, b"stale")]);
     batch.snapshot = Some(b"stale".to_vec());
     batch.events = vec![event(1, 1)];
@@ -133,12 +136,12 @@ pub(super) async fn a_resting_flow_has_an_owner_and_is_free<F: StoreFixture>(
     let (one, two) = (stores.open().await, stores.open().await);
     let first = owned(&one, "flow").await?;
     let state = standing("waiting", i64::MAX, false);
-    one.commit(&first, Batch { state, ..inputs(Vec::new()) }).await?;
+    one.commit(&first, WorkflowBatch { state, ..inputs(Vec::new()) }).await?;
     one.release(&first, GiveBack::Resting).await?;
     superseded(one.commit(&first, inputs(vec![input(1, b"x")])).await.map(|_| ()))?;
     let row = two.find("flow").await?.map(|row| (row.owner, row.lease_until_ms));
     same("who looks after it", &row, &Some(("suite".to_owned(), 0)))?;
-    same("while it rests", &two.abandoned(2, LeftAlone::default(), 9).await?, &Vec::new())?;
+    same("while it rests", &two.abandoned(2, ResumeExclusions::default(), 9).await?, &Vec::new())?;
     let second = two.claim("flow", wants("other", 2)).await?;
     holds("the fence did not grow", second.fence > first.fence)
 }
@@ -147,34 +150,34 @@ pub(super) async fn failed_claims_are_counted<F: StoreFixture>(stores: &F) -> Ca
     let store = stores.open().await;
     let mut lease = owned(&store, "flow").await?;
     let mut now = 20_000;
-    let vain = async || -> Result<Option<u32>, CaseFailure> {
-        Ok(store.find("flow").await?.map(|row| row.vain))
+    let attempts = async || -> Result<Option<u32>, CaseFailure> {
+        Ok(store.find("flow").await?.map(|row| row.fruitless_attempts))
     };
-    let found = |now| LeaseRequest { why: Why::Found, ..wants("found", now) };
+    let found = |now| LeaseRequest { why: ClaimReason::Found, ..wants("found", now) };
     for count in 1..=2 {
         lease = store.claim("flow", found(now)).await?;
         // It begins something, which is no progress.
         store.commit(&lease, inputs(vec![input(count.into(), b"x")])).await?;
-        same("claims in vain", &vain().await?, &Some(count))?;
+        same("claims in vain", &attempts().await?, &Some(count))?;
         now += 20_000;
     }
     store.release(&lease, GiveBack::Failed).await?;
-    same("after a failure", &vain().await?, &Some(2))?;
+    same("after a failure", &attempts().await?, &Some(2))?;
     let row = store.find("flow").await?.map(|row| (row.owner, row.lease_until_ms));
     same("whose it was", &row, &Some(("found".to_owned(), 0)))?;
     let lease = store.claim("flow", found(now)).await?;
-    store.commit(&lease, Batch { progress: true, ..inputs(Vec::new()) }).await?;
-    same("after progress", &vain().await?, &Some(0))?;
+    store.commit(&lease, WorkflowBatch { progress: true, ..inputs(Vec::new()) }).await?;
+    same("after progress", &attempts().await?, &Some(0))?;
     for how in [GiveBack::Free, GiveBack::Resting] {
         now += 20_000;
         let lease = store.claim("flow", found(now)).await?;
-        same("claimed again", &vain().await?, &Some(1))?;
+        same("claimed again", &attempts().await?, &Some(1))?;
         store.release(&lease, how).await?;
-        same("left in good order", &vain().await?, &Some(0))?;
+        same("left in good order", &attempts().await?, &Some(0))?;
     }
     store.claim("flow", found(now)).await?;
     store.claim("flow", wants("asked", now + 20_000)).await?;
-    same("claimed because somebody asked", &vain().await?, &Some(0))
+    same("claimed because somebody asked", &attempts().await?, &Some(0))
 }
 
 pub(super) async fn leases_are_renewed<F: StoreFixture>(stores: &F) -> CaseResult {
@@ -187,7 +190,8 @@ pub(super) async fn leases_are_renewed<F: StoreFixture>(stores: &F) -> CaseResul
         matches!(refused, Err(WorkflowStoreError::Held { until_ms: 30_000, .. })),
     )?;
     // A commit renews it as well, and no renewal shortens it.
-    one.commit(&lease, Batch { lease_until_ms: Some(40_000), ..inputs(Vec::new()) }).await?;
+    one.commit(&lease, WorkflowBatch { lease_until_ms: Some(40_000), ..inputs(Vec::new()) })
+        .await?;
     one.renew(&lease, 5).await?;
     let refused = two.claim("flow", wants("other", 39_999)).await;
     holds(
@@ -209,10 +213,10 @@ pub(super) async fn abandoned_flows_are_found<F: StoreFixture>(stores: &F) -> Ca
     ];
     for (id, state) in states {
         let lease = owned(&store, id).await?;
-        store.commit(&lease, Batch { state, ..inputs(Vec::new()) }).await?;
+        store.commit(&lease, WorkflowBatch { state, ..inputs(Vec::new()) }).await?;
     }
     let found = async |now_ms| -> Result<Vec<String>, CaseFailure> {
-        let rows = store.abandoned(now_ms, LeftAlone::default(), 99).await?;
+        let rows = store.abandoned(now_ms, ResumeExclusions::default(), 99).await?;
         Ok(rows.into_iter().map(|row| row.id).collect())
     };
     same("while owned", &found(10_000).await?, &Vec::<String>::new())?;
@@ -235,20 +239,20 @@ pub(super) async fn abandoned_flows_are_found<F: StoreFixture>(stores: &F) -> Ca
 
 /// Those that are left alone keep no others from being found, however few are asked for.
 async fn same_but_left_alone(store: &impl WorkflowStore) -> CaseResult {
-    let found = async |but: LeftAlone, most| -> Result<Vec<String>, CaseFailure> {
+    let found = async |but: ResumeExclusions, most| -> Result<Vec<String>, CaseFailure> {
         let rows = store.abandoned(10_001, but, most).await?;
         Ok(rows.into_iter().map(|row| row.id).collect())
     };
     create(store, "stopped", 0).await?;
     let stopped = || Some("suite".to_owned());
-    let all = found(LeftAlone::default(), 1).await?;
+    let all = found(ResumeExclusions::default(), 1).await?;
     same("the first", &all, &vec!["stopped".to_owned()])?;
-    let but = LeftAlone { stopped: stopped(), ..LeftAlone::default() };
+    let but = ResumeExclusions { stopped: stopped(), ..ResumeExclusions::default() };
     same("but stopped", &found(but, 1).await?, &vec!["under way".to_owned()])?;
-    let request = LeaseRequest { why: Why::Found, ..wants("found", 1) };
+    let request = LeaseRequest { why: ClaimReason::Found, ..wants("found", 1) };
     let lease = store.claim("stopped", request).await?;
     store.release(&lease, GiveBack::Failed).await?;
-    let but = |vain| LeftAlone { stopped: stopped(), vain };
+    let but = |fruitless_attempts| ResumeExclusions { stopped: stopped(), fruitless_attempts };
     same("once in vain", &found(but(2), 1).await?, &vec!["stopped".to_owned()])?;
     same("but in vain", &found(but(1), 1).await?, &vec!["under way".to_owned()])
 }

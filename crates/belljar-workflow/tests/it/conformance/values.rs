@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use belljar_workflow::workflow_store::{
-    Batch, EventRow, InputRow, IntentChange, WorkflowStore, WorkflowStoreError,
+    IntentChange, WorkflowBatch, WorkflowEventRow, WorkflowInputRow, WorkflowStore,
+    WorkflowStoreError,
 };
 
 use crate::conformance::{
@@ -26,10 +27,10 @@ fn samples() -> Vec<Vec<u8>> {
 pub(super) async fn values_come_back<F: StoreFixture>(stores: &F) -> CaseResult {
     let store = stores.open().await;
     let lease = owned(&store, "flow").await?;
-    let mut batch = Batch { now_ms: 2, ..Batch::default() };
+    let mut batch = WorkflowBatch { now_ms: 2, ..WorkflowBatch::default() };
     for (seq, body) in (1..).zip(samples()) {
-        batch.inputs.push(InputRow { seq, checkpoint: None, body: body.clone() });
-        batch.events.push(EventRow { seq, cause: seq, body: body.clone() });
+        batch.inputs.push(WorkflowInputRow { seq, checkpoint: None, body: body.clone() });
+        batch.events.push(WorkflowEventRow { seq, cause: seq, body: body.clone() });
         batch.intents.push(IntentChange::Open { key: format!("key {seq}"), at: seq, body });
     }
     store.commit(&lease, batch.clone()).await?;
@@ -43,7 +44,7 @@ pub(super) async fn values_come_back<F: StoreFixture>(stores: &F) -> CaseResult 
     same("events", &events, &batch.events)?;
     for (seq, body) in (6..).zip(samples()) {
         let next = inputs(vec![input(seq, b"next")]);
-        store.commit(&lease, Batch { snapshot: Some(body.clone()), ..next }).await?;
+        store.commit(&lease, WorkflowBatch { snapshot: Some(body.clone()), ..next }).await?;
         let loaded = store.load("flow", None).await?;
         same("snapshot", &loaded.snapshot, &(seq, body))?;
     }
@@ -67,7 +68,7 @@ pub(super) async fn the_beginning_is_loaded<F: StoreFixture>(stores: &F) -> Case
 /// Four inputs, checkpoints after 1 and 3, a snapshot after 2.
 async fn history<E: WorkflowStore>(
     store: &E,
-) -> Result<belljar_workflow::workflow_store::Lease, CaseFailure> {
+) -> Result<belljar_workflow::workflow_store::WorkflowLease, CaseFailure> {
     let lease = owned(store, "flow").await?;
     let mut first = inputs(vec![marked(1, b"one"), input(2, b"two")]);
     first.snapshot = Some(b"after two".to_vec());
@@ -137,7 +138,7 @@ pub(super) async fn a_batch_is_whole_or_not<F: StoreFixture>(stores: &F) -> Case
     same("snapshot", &loaded.snapshot.0, &0)?;
     same("open", &loaded.open, &Vec::new())?;
     same("events", &store.events("flow", 0, 9, Duration::ZERO).await?, &Vec::new())?;
-    holds("the status was changed", loaded.flow.finished_ms.is_none())
+    holds("the status was changed", loaded.workflow.finished_ms.is_none())
 }
 
 pub(super) async fn writes_are_idempotent<F: StoreFixture>(stores: &F) -> CaseResult {
@@ -161,7 +162,7 @@ pub(super) async fn writes_are_idempotent<F: StoreFixture>(stores: &F) -> CaseRe
     let other = store.commit(&lease, inputs(vec![input(2, b"other")])).await;
     holds("an input was replaced", matches!(other, Err(WorkflowStoreError::Conflict(_))))?;
     let mut other = inputs(Vec::new());
-    other.events = vec![EventRow { seq: 1, cause: 1, body: b"other".to_vec() }];
+    other.events = vec![WorkflowEventRow { seq: 1, cause: 1, body: b"other".to_vec() }];
     let other = store.commit(&lease, other).await;
     holds("an event was replaced", matches!(other, Err(WorkflowStoreError::Conflict(_))))
 }
@@ -207,16 +208,16 @@ pub(super) async fn intents_open_and_close<F: StoreFixture>(stores: &F) -> CaseR
 pub(super) async fn events_are_replayed_without_gap<F: StoreFixture>(stores: &F) -> CaseResult {
     let store = stores.open().await;
     let lease = owned(&store, "flow").await?;
-    let all: Vec<EventRow> = (1..=40).map(|seq| event(seq, seq.div_ceil(4))).collect();
+    let all: Vec<WorkflowEventRow> = (1..=40).map(|seq| event(seq, seq.div_ceil(4))).collect();
     for (seq, events) in (1..).zip(all.chunks(4)) {
         let batch = inputs(vec![input(seq, b"x")]);
-        store.commit(&lease, Batch { events: events.to_vec(), ..batch }).await?;
+        store.commit(&lease, WorkflowBatch { events: events.to_vec(), ..batch }).await?;
     }
     drop(store);
     let store = stores.open().await;
     let mut read = Vec::new();
     loop {
-        let after = read.last().map_or(0, |event: &EventRow| event.seq);
+        let after = read.last().map_or(0, |event: &WorkflowEventRow| event.seq);
         let page = store.events("flow", after, 7, Duration::ZERO).await?;
         if page.is_empty() {
             break;
@@ -232,7 +233,8 @@ pub(super) async fn events_can_be_waited_for<F: StoreFixture>(stores: &F) -> Cas
     let lease = owned(&store, "flow").await?;
     let patience = Duration::from_secs(20);
     for (seq, watcher) in (1..).zip([&store, &other]) {
-        let batch = Batch { events: vec![event(seq, seq)], ..inputs(vec![input(seq, b"x")]) };
+        let batch =
+            WorkflowBatch { events: vec![event(seq, seq)], ..inputs(vec![input(seq, b"x")]) };
         let (seen, committed) =
             tokio::join!(watcher.events("flow", seq - 1, 9, patience), store.commit(&lease, batch));
         committed?;

@@ -7,13 +7,15 @@
 
 use std::{
     collections::VecDeque,
-    io::{self, BufRead as _, IsTerminal as _, Write as _},
+    io,
+    io::{BufRead as _, IsTerminal as _, Write as _},
     sync::Arc,
 };
 
+use belljar_contract::Verdict;
 use belljar_project::now_ms;
-use belljar_store::{Store, Verdict};
-use belljar_tools::{ApprovalNotice, NoObserver, Observer};
+use belljar_store::Store;
+use belljar_tools::{ApprovalNotice, CallObserver, NoObserver};
 use tokio::sync::mpsc;
 
 use super::text::{
@@ -26,7 +28,7 @@ use crate::cli::terminal::{
 
 /// The observer for approvals: asks at a terminal, otherwise prints to standard error. Needs a
 /// running tokio runtime.
-pub(crate) fn observer(store: Option<&Store>) -> Arc<dyn Observer> {
+pub(crate) fn observer(store: Option<&Store>) -> Arc<dyn CallObserver> {
     let Some(store) = store else { return Arc::new(NoObserver) };
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return Arc::new(PrintingObserver);
@@ -40,7 +42,7 @@ pub(crate) fn observer(store: Option<&Store>) -> Arc<dyn Observer> {
 #[derive(Debug)]
 struct PrintingObserver;
 
-impl Observer for PrintingObserver {
+impl CallObserver for PrintingObserver {
     fn approval_waits(&self, notice: &ApprovalNotice) {
         let ApprovalNotice { id, tool, arguments, .. } = notice;
         let (tool, arguments) = (name_in_line(tool), arguments_in_line(arguments));
@@ -65,7 +67,7 @@ enum ApprovalNews {
     Over(String),
 }
 
-impl Observer for PromptingObserver {
+impl CallObserver for PromptingObserver {
     fn approval_waits(&self, notice: &ApprovalNotice) {
         let _ = self.tell.send(ApprovalNews::Waits(notice.clone()));
     }

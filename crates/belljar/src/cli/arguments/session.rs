@@ -2,7 +2,8 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use belljar_project::{Language, config::quantity};
+use belljar_contract::Language;
+use belljar_project::config::quantity;
 use clap::{Args, Subcommand};
 
 use crate::cli::source;

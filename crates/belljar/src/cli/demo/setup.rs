@@ -3,12 +3,11 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use anyhow::Context as _;
-use belljar_project::{
-    ErrorCode, Execution, Executor, RunError, RunRequest, RunResult, Sandbox, Status, now_ms, unrun,
-};
+use belljar_contract::{ErrorCode, RunError, RunRequest, RunResult, RunStatus};
+use belljar_project::{Execution, Executor, Sandbox, now_ms};
 use belljar_tools::{
-    AuditTiming, Bridge, BridgeConfig, Glob, Policy, RawServer, Rule, ServerSpec, Shapes,
-    Surroundings, Upstreams, describe,
+    AuditTiming, Bridge, BridgeConfig, Glob, PolicyRule, RawServer, ServerSpec, Surroundings,
+    ToolPolicy, Upstreams, ValueShapes, describe,
 };
 use tempfile::TempDir;
 
@@ -56,7 +55,10 @@ pub(super) async fn perform(code: &str) -> anyhow::Result<DemoRun> {
         Err(stop) => {
             bridge.shutdown().await;
             let error = RunError::new(ErrorCode::RunAborted, stop.name());
-            return Ok(ended(unrun(Status::Aborted, error), Some(stop)));
+            return Ok(ended(
+                RunResult::not_run(belljar_runtime::run_id(), RunStatus::Aborted, error),
+                Some(stop),
+            ));
         }
     };
     let executor = Executor::new(sandbox, Some(bridge), None);
@@ -84,7 +86,7 @@ fn ended(run: RunResult, stop: Option<StopSignal>) -> DemoRun {
     let run = match stop.filter(|_| !run.success) {
         Some(stop) => {
             let error = Some(RunError::new(ErrorCode::RunAborted, stop.name()));
-            RunResult { status: Status::Aborted, error, ..run }
+            RunResult { status: RunStatus::Aborted, error, ..run }
         }
         None => run,
     };
@@ -100,11 +102,11 @@ fn bridge(remembered: &TempDir) -> anyhow::Result<Bridge> {
     };
     let around = Surroundings { variables: &BTreeMap::new(), directory: remembered.path() };
     let spec = ServerSpec::check(SERVER, raw, around)?;
-    let allowed = Rule::new(Glob::new(format!("{SERVER}__*")))?;
+    let allowed = PolicyRule::new(Glob::new(format!("{SERVER}__*")))?;
     Ok(Bridge::new(BridgeConfig {
         upstreams: Upstreams::new([spec], remembered.path(), THIS_PROGRAM),
         local: BTreeMap::new(),
-        policy: Policy { allow: vec![allowed], ..Policy::default() },
+        policy: ToolPolicy { allow: vec![allowed], ..ToolPolicy::default() },
         store: None,
         approval_timeout: Duration::ZERO,
         audit: AuditTiming::default(),
@@ -121,5 +123,5 @@ async fn types(bridge: &Bridge) -> anyhow::Result<String> {
     let tool = catalogue
         .resolve(Some(SERVER), server::LIST)
         .map_err(|error| anyhow::anyhow!("the demo's server has no such tool: {error}"))?;
-    Ok(describe(&catalogue, tool, &Shapes::default()))
+    Ok(describe(&catalogue, tool, &ValueShapes::default()))
 }

@@ -1,6 +1,7 @@
 //! I3: the verdict follows the evidence, and says what to do.
 
-use belljar_project::{ErrorCode, Finding, FindingState, RunError, RunResult, Status, unrun};
+use belljar_contract::{ErrorCode, RunError, RunResult, RunStatus, Tier};
+use belljar_project::{Finding, FindingState};
 use serde_json::value::RawValue;
 
 use super::{Diagnosis, DoctorVerdict, text, verdict, with_store};
@@ -16,10 +17,11 @@ fn finding(layer: &str, state: FindingState, detail: &str, remedy: Option<&str>)
 }
 
 fn good_run() -> RunResult {
-    let mut run = unrun(Status::Completed, RunError::new(ErrorCode::RunAborted, ""));
+    let mut run =
+        RunResult::not_run("run_1", RunStatus::Completed, RunError::new(ErrorCode::RunAborted, ""));
     run.success = true;
     run.error = None;
-    run.isolation.tier = "full";
+    run.isolation.tier = Tier::Full;
     run.result = RawValue::from_string("2".to_owned()).unwrap();
     run.metrics.startup_ms = 1.0;
     run
@@ -27,7 +29,11 @@ fn good_run() -> RunResult {
 
 fn bad_run() -> RunResult {
     let message = "could not put user namespace in force: EPERM";
-    unrun(Status::Failed, RunError::new(ErrorCode::SandboxUnsupported, message))
+    RunResult::not_run(
+        "run_1",
+        RunStatus::Failed,
+        RunError::new(ErrorCode::SandboxUnsupported, message),
+    )
 }
 
 fn diagnosis(findings: Vec<Finding>, run: RunResult) -> Diagnosis {

@@ -3,7 +3,7 @@
 //! A result lists every print in `logs`, in order. Entries that also went to a stream are found by
 //! comparing both streams with the list.
 
-use belljar_project::RunResult;
+use belljar_contract::RunResult;
 
 /// The entries that were printed neither to standard output nor to standard error.
 pub(crate) fn only_logged(result: &RunResult) -> Vec<&str> {

@@ -1,6 +1,8 @@
 //! A9, A7: what a person sees of a run, on a terminal and in a pipe.
 
-use belljar_project::{ErrorCode, Isolation, Metrics, RunError, RunResult, Status, unrun};
+use belljar_contract::{
+    ErrorCode, Isolation, MemoryBound, Metrics, RunError, RunResult, RunStatus, Tier,
+};
 use serde_json::value::RawValue;
 
 use super::{FrameSource, about, write_output};
@@ -12,12 +14,13 @@ const CODE: FrameSource<'_> =
     FrameSource { code: "const x: number = 1;\n\nthrow new Error(\"boom\")", name: "main.ts" };
 
 fn completed(json: &str) -> RunResult {
-    let mut result = unrun(Status::Completed, RunError::new(ErrorCode::RunAborted, ""));
+    let mut result =
+        RunResult::not_run("run_1", RunStatus::Completed, RunError::new(ErrorCode::RunAborted, ""));
     result.success = true;
     result.error = None;
     result.result = RawValue::from_string(json.to_owned()).expect("the test's value is JSON");
     result.isolation =
-        Isolation { tier: "full", engine: "quickjs", layers: vec![], memory: "rlimit" };
+        Isolation { tier: Tier::Full, memory: MemoryBound::Rlimit, ..Isolation::default() };
     result.metrics = Metrics {
         startup_ms: 0.2,
         execution_ms: 0.25,
@@ -81,7 +84,7 @@ fn a7_an_error_is_shown_with_its_place_stack_and_hint() {
     error.stack = Some("    at inner (main.ts:3:7)\n    at main.ts:3:1".to_owned());
     error.hint = Some("catch it".to_owned());
     let mut result = completed("null");
-    result.status = Status::Failed;
+    result.status = RunStatus::Failed;
     result.success = false;
     result.error = Some(error);
     result.truncated.stdout = true;
@@ -104,7 +107,11 @@ fn a7_an_error_is_shown_with_its_place_stack_and_hint() {
 
 #[test]
 fn a10_an_aborted_run_says_so() {
-    let result = unrun(Status::Aborted, RunError::new(ErrorCode::RunAborted, "interrupted"));
+    let result = RunResult::not_run(
+        "run_1",
+        RunStatus::Aborted,
+        RunError::new(ErrorCode::RunAborted, "interrupted"),
+    );
     insta::assert_snapshot!(about(&result, CODE, TERMINAL), @r"
     aborted: interrupted
     nothing ran

@@ -10,7 +10,7 @@ use crate::cli::{arguments::ToolArguments, terminal::notice::with_notice};
 
 /// The tools, durability and budget of a run.
 #[derive(Debug)]
-pub(crate) struct RunOptions {
+pub(crate) struct ProjectOptions {
     pub(crate) tools: ToolGrants,
     pub(crate) intent: Option<String>,
     is_durable: bool,
@@ -20,7 +20,7 @@ pub(crate) struct RunOptions {
     pub(crate) needs_project: bool,
 }
 
-impl RunOptions {
+impl ProjectOptions {
     /// Reads the flags; the configuration supplies what they leave open.
     pub(crate) fn of(arguments: &ToolArguments, project: &Project) -> anyhow::Result<Self> {
         let tools = grants(&arguments.only, project)?;

@@ -60,6 +60,20 @@ impl HostClient {
         path: &str,
         body: Option<&Value>,
     ) -> anyhow::Result<Value> {
+        let answer = self.ask_text(method, path, body)?;
+        if answer.is_empty() {
+            return Ok(Value::Null);
+        }
+        serde_json::from_slice(&answer).context("the host's answer is not JSON")
+    }
+
+    /// The same, with the answer as the text it came as.
+    pub(super) fn ask_text(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> anyhow::Result<Vec<u8>> {
         let stream = match TcpStream::connect(self.address) {
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
                 // The host was killed and could not remove its address file.
@@ -70,18 +84,15 @@ impl HostClient {
         stream.set_nodelay(true)?;
         let (status, answer) =
             self.exchange(stream, method, path, body).context("the host closed the connection")?;
-        let answer: Value = match answer.is_empty() {
-            true => Value::Null,
-            false => serde_json::from_slice(&answer).with_context(|| {
-                format!(
-                    "the host answered with status {status} and without \
-                                          valid JSON"
-                )
-            })?,
-        };
         if (200..300).contains(&status) {
             return Ok(answer);
         }
+        let answer: Value = serde_json::from_slice(&answer).with_context(|| {
+            format!(
+                "the host answered with status {status} and without \
+                                          valid JSON"
+            )
+        })?;
         let text = |name: &str| answer.pointer(&format!("/error/{name}")).and_then(Value::as_str);
         let message = text("message").unwrap_or("the host gave no reason");
         match text("hint") {

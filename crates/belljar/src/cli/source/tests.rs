@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use belljar_project::Language;
+use belljar_contract::Language;
 
 use super::{CodeSource, language, language_of, text};
 

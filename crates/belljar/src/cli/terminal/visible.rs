@@ -5,7 +5,7 @@
 
 use std::{borrow::Cow, fmt::Write as _};
 
-use belljar_wire::text::is_invisible;
+use belljar_wire::text::{is_invisible, reorders_text};
 
 use super::style::{Device, TextStyle};
 
@@ -42,12 +42,8 @@ pub(crate) fn visible(text: &str) -> Cow<'_, str> {
 
 /// Whether a terminal might act on this character instead of showing it.
 pub(crate) fn is_dangerous(character: char) -> bool {
-    match character {
-        '\n' | '\t' => false,
-        // Direction overrides and isolates reorder what a person reads (CVE-2021-42574).
-        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => true,
-        _ => character.is_control(),
-    }
+    let is_layout = matches!(character, '\n' | '\t');
+    !is_layout && (character.is_control() || reorders_text(character))
 }
 
 /// JSON in which nothing is hidden: characters without width, direction overrides and control

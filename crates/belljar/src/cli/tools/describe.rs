@@ -1,9 +1,6 @@
 //! `belljar tools describe` and `belljar tools types`: show how code calls the tools.
 
-use std::{
-    io::{self, Write as _},
-    process::ExitCode,
-};
+use std::{io, io::Write as _, process::ExitCode};
 
 use anyhow::bail;
 use belljar_tools::{Tool, ToolGrants, python, typescript};
@@ -42,7 +39,7 @@ pub(super) async fn describe(
         }))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let text = access.bridge.described(&tool).await;
+    let text = access.bridge.describe_tool(&tool).await;
     let mut stdout = io::stdout().lock();
     writeln!(stdout, "{}", tool.qualified_name())?;
     writeln!(stdout, "{}", for_stream(text.trim_end(), TextStyle::of_stdout()))?;

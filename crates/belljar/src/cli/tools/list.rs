@@ -1,12 +1,9 @@
 //! `belljar tools list`: lists the tools, and whether code may call them.
 
-use std::{
-    io::{self, Write as _},
-    process::ExitCode,
-};
+use std::{io, io::Write as _, process::ExitCode};
 
 use belljar_project::config::{IgnoredRule, ProjectSettings};
-use belljar_tools::{Annotations, Decision, Tool, ToolGrants, Verdict};
+use belljar_tools::{Annotations, PolicyDecision, PolicyVerdict, Tool, ToolGrants};
 use serde::Serialize;
 
 use super::{ToolAccess, first_line, print_failures};
@@ -73,12 +70,12 @@ struct ToolRow<'a> {
     title: Option<&'a str>,
     description: Option<&'a str>,
     annotations: Annotations,
-    policy: Verdict,
+    policy: PolicyVerdict,
     reason: String,
 }
 
 impl<'a> ToolRow<'a> {
-    fn of(tool: &'a Tool, Decision { verdict, reason }: Decision) -> Self {
+    fn of(tool: &'a Tool, PolicyDecision { verdict, reason }: PolicyDecision) -> Self {
         Self {
             name: tool.qualified_name(),
             server: &tool.server,
@@ -93,9 +90,9 @@ impl<'a> ToolRow<'a> {
 
     fn cells(&self) -> [String; 3] {
         let policy = match self.policy {
-            Verdict::Allow => "allow",
-            Verdict::Ask => "ask",
-            Verdict::Deny => "deny",
+            PolicyVerdict::Allow => "allow",
+            PolicyVerdict::Ask => "ask",
+            PolicyVerdict::Deny => "deny",
         };
         let description = first_line(self.description.or(self.title));
         [visible(&self.name).into_owned(), policy.to_owned(), description]

@@ -1,11 +1,8 @@
 //! `belljar tools search`: finds tools by purpose.
 
-use std::{
-    io::{self, Write as _},
-    process::ExitCode,
-};
+use std::{io, io::Write as _, process::ExitCode};
 
-use belljar_tools::{Hit, Wanted};
+use belljar_tools::{Hit, ToolQuery};
 use serde_json::{Value, json};
 
 use super::{ToolAccess, first_line, print_failures};
@@ -24,9 +21,9 @@ pub(super) async fn search(
     access: &ToolAccess,
 ) -> anyhow::Result<ExitCode> {
     let (catalogue, failures) = access.catalogue(None).await;
-    let wanted = Wanted {
+    let wanted = ToolQuery {
         server_hint: arguments.server.clone(),
-        ..Wanted::new(&arguments.intent, arguments.k)
+        ..ToolQuery::new(&arguments.intent, arguments.k)
     };
     let hits = access.bridge.find(&catalogue, wanted).await;
     if arguments.json {

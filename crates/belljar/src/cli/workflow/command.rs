@@ -1,11 +1,7 @@
 //! `belljar workflow command` and `rollback`: sends commands, which the host that drives the
 //! workflow answers.
 
-use std::{
-    io::{self, Write as _},
-    process::ExitCode,
-    time::Duration,
-};
+use std::{io, io::Write as _, process::ExitCode, time::Duration};
 
 use anyhow::bail;
 use belljar_project::{

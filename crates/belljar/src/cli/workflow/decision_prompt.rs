@@ -5,7 +5,8 @@
 
 use std::{
     collections::VecDeque,
-    io::{self, BufRead as _, IsTerminal as _, Write as _},
+    io,
+    io::{BufRead as _, IsTerminal as _, Write as _},
 };
 
 use belljar_project::ProjectWorkflows;

@@ -1,11 +1,6 @@
 //! Workflow files: reading, checking, and printing faults with their lines.
 
-use std::{
-    fs,
-    io::{self, Write as _},
-    path::Path,
-    process::ExitCode,
-};
+use std::{fs, io, io::Write as _, path::Path, process::ExitCode};
 
 use anyhow::Context as _;
 use belljar_project::{Project, check_workflow};

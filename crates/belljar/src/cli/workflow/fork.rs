@@ -1,9 +1,6 @@
 //! `belljar workflow fork` and `delete`.
 
-use std::{
-    io::{self, Write as _},
-    process::ExitCode,
-};
+use std::{io, io::Write as _, process::ExitCode};
 
 use anyhow::bail;
 use belljar_project::{Project, check_workflow_id, new_workflow_id, now_ms};

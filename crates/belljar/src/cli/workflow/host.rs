@@ -2,12 +2,13 @@
 
 use std::{env, sync::Arc};
 
+use belljar_contract::RunResult;
 use belljar_project::{
-    Executor, HiddenPaths, Project, ProjectWorkflows, RunResult, SessionRegistry, WorkflowOptions,
+    Executor, HiddenPaths, Project, ProjectWorkflows, SessionRegistry, WorkflowOptions,
     WorkflowPermissions,
     config::{ConfigLocations, ProjectSettings},
 };
-use belljar_tools::Observer;
+use belljar_tools::CallObserver;
 
 use crate::cli::{
     access::{resolve, variable},
@@ -55,7 +56,7 @@ impl WorkflowContext<'_> {
         self,
         limits: &LimitArguments,
         permissions: WorkflowPermissions,
-        watch: impl FnOnce(Arc<dyn Observer>) -> Arc<dyn Observer>,
+        watch: impl FnOnce(Arc<dyn CallObserver>) -> Arc<dyn CallObserver>,
         signals: &mut SignalListener,
     ) -> anyhow::Result<HostStart> {
         let sandbox_builder = sandbox_builder(self.settings, self.project);

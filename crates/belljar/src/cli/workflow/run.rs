@@ -1,8 +1,8 @@
 //! `belljar workflow run` and `resume`: drives a workflow here and shows its progress.
 
 use std::{
-    env, fs,
-    io::{self, Write as _},
+    env, fs, io,
+    io::Write as _,
     path::{Path, PathBuf},
     process::ExitCode,
     sync::{
@@ -13,11 +13,11 @@ use std::{
 };
 
 use anyhow::{Context as _, anyhow, bail};
+use belljar_contract::{CommitExecutable, RunResult};
 use belljar_project::{
-    CommitExecutable, ProjectWorkflowError, ProjectWorkflows, RunResult, WorkflowPermissions,
-    WorkflowSubmission, now_ms,
+    ProjectWorkflowError, ProjectWorkflows, WorkflowPermissions, WorkflowSubmission, now_ms,
 };
-use belljar_tools::{ApprovalNotice, Observer};
+use belljar_tools::{ApprovalNotice, CallObserver};
 use belljar_wire::json::{JsonFlaw, check_keys};
 use belljar_workflow::{DriveError, DriveResult, LeaveReason, WorkflowStatus, WorkflowStoreError};
 use belljar_workflow_formats::CodeExecution;
@@ -451,7 +451,7 @@ impl OpenPrompts {
         self.0.load(Ordering::SeqCst) > 0
     }
 
-    fn counting(&self, then: Arc<dyn Observer>) -> Arc<dyn Observer> {
+    fn counting(&self, then: Arc<dyn CallObserver>) -> Arc<dyn CallObserver> {
         Arc::new(PromptCounter { asking: self.0.clone(), then })
     }
 }
@@ -459,10 +459,10 @@ impl OpenPrompts {
 #[derive(Debug)]
 struct PromptCounter {
     asking: Arc<AtomicUsize>,
-    then: Arc<dyn Observer>,
+    then: Arc<dyn CallObserver>,
 }
 
-impl Observer for PromptCounter {
+impl CallObserver for PromptCounter {
     fn approval_waits(&self, notice: &ApprovalNotice) {
         self.asking.fetch_add(1, Ordering::SeqCst);
         self.then.approval_waits(notice);

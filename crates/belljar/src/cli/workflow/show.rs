@@ -1,11 +1,6 @@
 //! `belljar workflow show`, `events` and `list`.
 
-use std::{
-    io::{self, Write as _},
-    process::ExitCode,
-    sync::Arc,
-    time::Duration,
-};
+use std::{io, io::Write as _, process::ExitCode, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use belljar_project::{
@@ -14,7 +9,7 @@ use belljar_project::{
 };
 use belljar_workflow::{
     Machine, SqliteWorkflowStore, WorkflowStore as _, Workflows,
-    workflow_store::{CheckpointRow, Filter, FlowRow},
+    workflow_store::{CheckpointRow, WorkflowFilter, WorkflowRow},
 };
 use serde_json::{Value, json};
 
@@ -96,7 +91,7 @@ fn keep_reachable(checkpoints: &mut Vec<CheckpointRow>, newest: &Machine) {
 }
 
 fn as_json(
-    row: &FlowRow,
+    row: &WorkflowRow,
     machine: &Machine,
     inside: &[TaskQuestion],
     checkpoints: &[CheckpointRow],
@@ -137,7 +132,7 @@ fn as_json(
 }
 
 fn as_text(
-    row: &FlowRow,
+    row: &WorkflowRow,
     machine: &Machine,
     inside: &[TaskQuestion],
     checkpoints: &[CheckpointRow],
@@ -184,7 +179,7 @@ fn as_text(
 }
 
 /// The status as people see it, including `queued` and `needs_attention`.
-fn status(row: &FlowRow, machine: &Machine) -> String {
+fn status(row: &WorkflowRow, machine: &Machine) -> String {
     match status_of(row) {
         known @ (QUEUED | NEEDS_ATTENTION) => known.to_owned(),
         _ => json_word(&machine.status()),
@@ -192,7 +187,7 @@ fn status(row: &FlowRow, machine: &Machine) -> String {
 }
 
 /// The command with which a person continues the workflow, if it needs one.
-fn how_to_go_on(row: &FlowRow) -> Option<String> {
+fn how_to_go_on(row: &WorkflowRow) -> Option<String> {
     let id = &row.id;
     let is_paused = row.finished_ms.is_none() && row.status == PAUSED;
     match (is_paused, is_resumable(row)) {
@@ -204,7 +199,7 @@ fn how_to_go_on(row: &FlowRow) -> Option<String> {
 }
 
 /// Whether the workflow has not ended and no process drives it.
-fn is_resumable(row: &FlowRow) -> bool {
+fn is_resumable(row: &WorkflowRow) -> bool {
     row.finished_ms.is_none() && !is_looked_after(row)
 }
 
@@ -254,7 +249,8 @@ pub(super) async fn list(
     let rows = match existing_store(project)? {
         None => Vec::new(),
         Some(store) => {
-            let filter = Filter { status: arguments.status.clone(), ..Filter::default() };
+            let filter =
+                WorkflowFilter { status: arguments.status.clone(), ..WorkflowFilter::default() };
             SqliteWorkflowStore::new(store).list(filter, None, arguments.limit).await?
         }
     };
@@ -278,14 +274,14 @@ pub(super) async fn list(
     let table =
         columns(["WORKFLOW", "STATUS", "CREATED", "BY", "NAME"], &cells, TextStyle::of_stdout());
     io::stdout().write_all(table.as_bytes())?;
-    let goes_on = |row: &&FlowRow| is_resumable(row) && row.status != PAUSED;
+    let goes_on = |row: &&WorkflowRow| is_resumable(row) && row.status != PAUSED;
     if let Some(row) = rows.iter().find(goes_on) {
         writeln!(io::stderr(), "to resume one: belljar workflow resume {}", row.id)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn row_json(row: &FlowRow) -> Value {
+fn row_json(row: &WorkflowRow) -> Value {
     json!({
         "id": row.id,
         "name": row.name,

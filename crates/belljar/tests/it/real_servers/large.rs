@@ -2,13 +2,11 @@
 
 use std::{fmt::Write as _, io::Write as _, process::Stdio};
 
+use belljar_testing::sandboxed;
 use serde_json::{Value, json};
 
 use super::ALLOW;
-use crate::{
-    command::no_sandbox,
-    mcp_support::{Project, installed},
-};
+use crate::mcp_support::{Project, installed};
 
 /// All that goes into a model's context.
 const LITTLE: usize = 1024;
@@ -31,11 +29,9 @@ fn small_answer(project: &Project, codes: [(&str, &str); 2]) -> Value {
     first
 }
 
+#[sandboxed]
 #[test]
 fn e5_a_log_of_20_mb_is_answered_with_a_summary_under_a_kilobyte() {
-    if no_sandbox() {
-        return;
-    }
     let project = Project::new(&["filesystem"], ALLOW);
     let (mut log, mut lines, mut errors, mut slowest) = (String::new(), 0_u64, [0_u64; 7], 0);
     while log.len() < 20_000_000 {
@@ -78,11 +74,9 @@ for line in content.splitlines():
     assert_eq!(summary, json!({ "lines": lines, "errors": errors, "slowest": slowest }));
 }
 
+#[sandboxed]
 #[test]
 fn e5_200_000_rows_are_answered_with_a_summary_under_a_kilobyte() {
-    if no_sandbox() {
-        return;
-    }
     let project = Project::new(&["sqlite"], ALLOW);
     // Made, and summed up, by a program that has nothing to do with any of this.
     let fill = "import json, sqlite3
@@ -138,11 +132,9 @@ fn history(commits: u32) -> String {
     stream
 }
 
+#[sandboxed]
 #[test]
 fn e5_20_000_commits_are_answered_with_a_summary_under_a_kilobyte() {
-    if no_sandbox() {
-        return;
-    }
     let project = Project::new(&["git"], ALLOW);
     project.git(&["init", "--quiet", "--initial-branch", "main", "repo"]);
     let mut import = project.command("git");

@@ -1,6 +1,6 @@
 //! Questions at a terminal.
 
-use belljar_store::Verdict;
+use belljar_contract::Verdict;
 use belljar_tools::ApprovalNotice;
 
 use super::{Reply, question};
@@ -12,7 +12,7 @@ fn notice(arguments: String) -> ApprovalNotice {
         run_id: "run_1".to_owned(),
         tool: "fs__write_file".to_owned(),
         arguments,
-        reason: "no rule speaks of it, and its server is not trusted".to_owned(),
+        reason: "no rule covers it, and its server is not trusted".to_owned(),
         line: Some(2),
         code_line: Some("await mcp.fs.writeFile({path})".to_owned()),
         expires_ms: 0,
@@ -27,7 +27,7 @@ fn the_question_has_all_it_takes_to_decide() {
     insta::assert_snapshot!(text, @r#"
     approval needed: fs__write_file
       run run_1, line 2: await mcp.fs.writeFile({path})
-      no rule speaks of it, and its server is not trusted
+      no rule covers it, and its server is not trusted
         {"path": "a.txt"}
     make this call? [y/N]
     "#);

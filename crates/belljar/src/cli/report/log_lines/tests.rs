@@ -1,11 +1,12 @@
 //! A9: no log line is lost, and none is shown twice.
 
-use belljar_project::{ErrorCode, RunError, RunResult, Status, unrun};
+use belljar_contract::{ErrorCode, RunError, RunResult, RunStatus};
 
 use super::only_logged;
 
 fn result(stdout: &str, stderr: &str, logs: &[&str]) -> RunResult {
-    let mut result = unrun(Status::Completed, RunError::new(ErrorCode::RunAborted, ""));
+    let mut result =
+        RunResult::not_run("run_1", RunStatus::Completed, RunError::new(ErrorCode::RunAborted, ""));
     result.stdout = stdout.to_owned();
     result.stderr = stderr.to_owned();
     result.logs = logs.iter().map(|&entry| entry.to_owned()).collect();

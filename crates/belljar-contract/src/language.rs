@@ -1,0 +1,74 @@
+//! The languages guest code is written in.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What code is written in.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Language {
+    /// TypeScript; its types are stripped, not checked.
+    TypeScript,
+    /// Modern JavaScript.
+    JavaScript,
+    /// Python, by the machine's own CPython.
+    Python,
+    /// Shell, by the machine's own bash.
+    Bash,
+}
+
+impl Language {
+    /// Every language there is.
+    pub const ALL: [Self; 4] = [Self::TypeScript, Self::JavaScript, Self::Python, Self::Bash];
+
+    /// The names that [`from_name`](Self::from_name) takes, for messages and schemas.
+    pub const NAMES: &'static str = "typescript, javascript, python or bash";
+
+    /// The name that requests, results and records use.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::TypeScript => "typescript",
+            Self::JavaScript => "javascript",
+            Self::Python => "python",
+            Self::Bash => "bash",
+        }
+    }
+
+    /// The ending of its source files, which is also its short name.
+    pub const fn extension(self) -> &'static str {
+        match self {
+            Self::TypeScript => "ts",
+            Self::JavaScript => "js",
+            Self::Python => "py",
+            Self::Bash => "sh",
+        }
+    }
+
+    /// The name errors and stacks show for code that has no file.
+    pub const fn file_name(self) -> &'static str {
+        match self {
+            Self::TypeScript => "main.ts",
+            Self::JavaScript => "main.js",
+            Self::Python => "main.py",
+            Self::Bash => "main.sh",
+        }
+    }
+
+    /// The language a person or a model means: its name or its short name, in any case.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|language| {
+            name.eq_ignore_ascii_case(language.as_str())
+                || name.eq_ignore_ascii_case(language.extension())
+        })
+    }
+}
+
+impl fmt::Display for Language {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

@@ -1,0 +1,38 @@
+//! What is said to and by Belljar: requests, limits, grants, results, errors, ids, and their JSON.
+//!
+//! A leaf crate of plain data. Every other crate speaks these types, so a limit, a grant, a status or
+//! an error code is declared once, here. It decides nothing and enforces nothing: what a type means is
+//! enforced by the crate that owns the mechanism.
+
+mod engine;
+mod error;
+mod grants;
+pub mod hex;
+mod ids;
+mod language;
+mod limits;
+mod number;
+mod object;
+mod request;
+mod result;
+mod status;
+mod verdict;
+
+pub use engine::{EngineName, EngineRow};
+pub use error::{ErrorCode, ErrorKind, RunError, shortened};
+pub use grants::{Access, CommitExecutable, Grants, GrantsRequest, Workspace, WorkspaceRequest};
+pub use ids::{ApprovalId, CheckpointId, RunId, SessionId};
+pub use language::Language;
+pub use limits::{InSession, JsonUnit, Limit, LimitExcess, Limits, LimitsRequest, Quantity};
+pub use number::{MAX_JSON_INTEGER, optional_whole_number, whole_number};
+pub use object::{StrictObject, object_or_default, optional_object};
+pub use request::{ExecuteRequest, RunRequest};
+pub use result::{
+    Artifact, Change, ChangeKind, EntryKind, Isolation, MemoryBound, Metrics, RunResult, Stream,
+    Tier, ToolReport, Truncation,
+};
+pub use status::RunStatus;
+pub use verdict::Verdict;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,102 @@
+//! Requests to run code: as a client writes them, and as the runtime takes them.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, value::RawValue};
+
+use crate::{
+    EngineName, Grants, GrantsRequest, Language, Limits, LimitsRequest, Workspace, WorkspaceRequest,
+};
+
+/// A request to run code, as a client writes it. The operator's rules decide what of it is given.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "RunRequest")]
+pub struct ExecuteRequest {
+    /// The code.
+    pub code: String,
+    /// What it is written in; TypeScript, or what its session is for, if absent.
+    #[serde(default)]
+    pub language: Option<Language>,
+    /// The engine to run it on; the usual one for its language if absent.
+    #[serde(default)]
+    pub engine: Option<EngineName>,
+    /// What the code finds as `context`: any JSON.
+    #[serde(default)]
+    pub context: Option<Value>,
+    /// What it may use.
+    #[serde(default, deserialize_with = "crate::object_or_default")]
+    #[schemars(with = "Option<LimitsRequest>")]
+    pub limits: LimitsRequest,
+    /// What it may reach.
+    #[serde(default, deserialize_with = "crate::object_or_default")]
+    #[schemars(with = "Option<GrantsRequest>")]
+    pub grants: GrantsRequest,
+    /// The directory it works on, copy-on-write, at `/work`.
+    #[serde(default, deserialize_with = "crate::optional_object")]
+    pub workspace: Option<WorkspaceRequest>,
+    /// What it is for, in words; tools that fit are named in the result.
+    #[serde(default)]
+    pub intent: Option<String>,
+    /// Whether it survives a restart of the host, and its client going away.
+    #[serde(default)]
+    pub durable: Option<bool>,
+    /// The session to run it in.
+    #[serde(default)]
+    pub session_id: Option<String>,
+    /// A value larger than this many tokens is stored, and a summary takes its place.
+    #[serde(default, deserialize_with = "crate::optional_whole_number")]
+    pub max_output_tokens: Option<u32>,
+}
+
+/// One piece of guest code, and what it is given: the request that reaches the runtime.
+#[derive(Debug, Clone)]
+pub struct RunRequest {
+    /// The code.
+    pub code: String,
+    /// What it is written in.
+    pub language: Language,
+    /// The engine that runs it; `None` is the usual one for its language.
+    pub engine: Option<EngineName>,
+    /// The name errors and stacks show for the code.
+    pub file_name: String,
+    /// The global `context`; `None` is an empty object.
+    pub context: Option<Box<RawValue>>,
+    /// What it may use.
+    pub limits: Limits,
+    /// What it may reach.
+    pub grants: Grants,
+    /// The directory it works in; `None` is an empty one of its own.
+    pub workspace: Option<Workspace>,
+}
+
+impl RunRequest {
+    /// TypeScript with the default limits, no context and no grants.
+    pub fn typescript(code: impl Into<String>) -> Self {
+        Self::new(Language::TypeScript, code)
+    }
+
+    /// Code with the default limits, no context and no grants.
+    pub fn new(language: Language, code: impl Into<String>) -> Self {
+        Self {
+            code: code.into(),
+            language,
+            engine: None,
+            file_name: language.file_name().to_owned(),
+            context: None,
+            limits: Limits::DEFAULT,
+            grants: Grants::default(),
+            workspace: None,
+        }
+    }
+
+    /// The engine that runs it: the one it names, or the usual one for its language.
+    pub fn engine(&self) -> EngineName {
+        self.engine.unwrap_or_else(|| EngineName::default_for(self.language))
+    }
+
+    /// Whether it has files of the host in it: a workspace, or paths to read or write.
+    pub fn has_host_files(&self) -> bool {
+        self.workspace.is_some() || !self.grants.read.is_empty() || !self.grants.write.is_empty()
+    }
+}

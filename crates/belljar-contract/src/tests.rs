@@ -1,0 +1,130 @@
+//! What the contract promises of its tables and its JSON.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::*;
+
+const MIB: u64 = 1 << 20;
+
+/// A caller cannot have more than the machine has, whatever the usual maxima are.
+#[test]
+fn s10_the_usual_maxima_are_within_the_machine() {
+    let small = Limits::MAXIMUM.on_a_machine_with(1024 * MIB);
+    assert_eq!((small.memory, small.disk), (512 * MIB, 512 * MIB));
+    assert_eq!((small.context_bytes, small.result_bytes), (64 * MIB, 16 * MIB));
+    assert_eq!(small.timeout, Limits::MAXIMUM.timeout);
+    assert_eq!(Limits::MAXIMUM.on_a_machine_with(1 << 40), Limits::MAXIMUM);
+    // What a run gets that asks for nothing fits too.
+    let tiny = Limits::MAXIMUM.on_a_machine_with(256 * MIB);
+    let excess = Limits::DEFAULT.excess(&tiny).map(|excess| excess.limit);
+    assert_eq!(excess, Some(Limit::Memory));
+    assert_eq!(Limits::DEFAULT.within(&tiny).excess(&tiny), None);
+}
+
+/// A row of the table is read and written by every name it has.
+#[test]
+fn a6_every_limit_is_set_by_its_row() {
+    for limit in Limit::ALL {
+        assert_eq!(Limit::from_key(limit.key()), Some(*limit));
+        let mut limits = Limits::DEFAULT;
+        let amount = limit.get(&Limits::MAXIMUM);
+        limit.set(&mut limits, amount);
+        assert_eq!(limit.get(&limits), amount, "{limit:?}");
+        let asked = json!({ limit.json_key(): limit.to_json(amount) });
+        let asked: LimitsRequest = serde_json::from_value(asked).expect("a limit of the table");
+        assert_eq!(limit.get(&Limits::DEFAULT.with(&asked)), amount, "{limit:?}");
+        let stored = serde_json::to_string(&limits).expect("JSON");
+        assert_eq!(serde_json::from_str::<Limits>(&stored).expect("the same"), limits);
+    }
+    let flags: Vec<_> = Limit::ALL.iter().filter_map(|limit| limit.flag()).collect();
+    assert_eq!(flags.iter().collect::<BTreeSet<_>>().len(), flags.len(), "{flags:?}");
+}
+
+#[test]
+fn a6_cpu_time_follows_wall_time_unless_it_is_stated() {
+    let with = |asked: Value| {
+        let asked = serde_json::from_value(asked).expect("limits");
+        let limits = Limits::DEFAULT.with(&asked);
+        (limits.timeout.as_millis(), limits.cpu.as_millis())
+    };
+    assert_eq!(with(json!({"timeout_ms": 500})), (500, 500));
+    assert_eq!(with(json!({"timeout_ms": 500, "cpu_ms": 100})), (500, 100));
+    assert_eq!(with(json!({"cpu_ms": 100.0})), (30_000, 100));
+    assert_eq!(with(json!({"cpu_ms": null})), (30_000, 30_000));
+}
+
+#[test]
+fn b1_a_run_in_a_session_keeps_to_what_is_the_sessions() {
+    let session = Limits { memory: 64 * MIB, inodes: 7, ..Limits::DEFAULT };
+    let run = Limits { tool_calls: 3, ..Limits::MAXIMUM }.in_session(&session);
+    assert_eq!((run.memory, run.inodes, run.disk), (64 * MIB, 7, session.disk));
+    assert_eq!((run.tool_calls, run.timeout), (3, Limits::MAXIMUM.timeout));
+    let stated = LimitsRequest { timeout_ms: Some(1), disk_mb: Some(1), ..Default::default() };
+    assert_eq!(stated.first_of_session(), Some(Limit::Disk));
+}
+
+/// Every language has an engine, and every engine is found by its name.
+#[test]
+fn a12_engines_and_languages_fit_together() {
+    for language in Language::ALL {
+        assert!(EngineName::default_for(language).runs(language), "{language}");
+        assert_eq!(Language::from_name(&language.as_str().to_uppercase()), Some(language));
+        assert_eq!(Language::from_name(language.extension()), Some(language));
+        assert_eq!(json!(language), language.as_str());
+    }
+    for engine in EngineName::ALL {
+        assert_eq!(EngineName::from_name(engine.as_str()), Some(*engine));
+        assert_eq!(json!(engine), engine.as_str());
+        assert_eq!(serde_json::from_value::<EngineName>(json!(engine)).ok(), Some(*engine));
+    }
+    let unknown = serde_json::from_value::<EngineName>(json!("perl")).expect_err("no engine");
+    assert!(unknown.to_string().contains("quickjs"), "{unknown}");
+}
+
+#[test]
+fn a7_codes_and_statuses_are_written_as_they_are_named() {
+    for code in ErrorCode::ALL {
+        assert_eq!(json!(code), code.as_str());
+    }
+    for status in RunStatus::ALL {
+        assert_eq!(json!(status), status.as_str());
+        assert_eq!(RunStatus::from_name(status.as_str()), Some(status));
+        assert!(!(status.is_final() && status.is_paused()), "{status}");
+    }
+}
+
+/// A result reads what it writes, with the value as it was.
+#[test]
+fn a9_a_result_is_the_same_after_a_round_trip() {
+    let error = RunError {
+        stack: Some("at main.ts:2:1".to_owned()),
+        line: Some(2),
+        column: Some(1),
+        ..RunError::new(ErrorCode::RuntimeThrown, "oh").with_hint("do")
+    };
+    let mut result = RunResult::not_run("run_1", RunStatus::Failed, error);
+    result.result = serde_json::from_str(r#"{"b":1,"a":12345678901234567890}"#).expect("JSON");
+    result.changes.push(Change {
+        path: "a".to_owned(),
+        kind: ChangeKind::Deleted,
+        entry: EntryKind::Link,
+        bytes: 0,
+        committed: false,
+        note: None,
+    });
+    let text = serde_json::to_string(&result).expect("JSON");
+    let again: RunResult = serde_json::from_str(&text).expect("the same");
+    assert_eq!(serde_json::to_string(&again).expect("JSON"), text);
+    assert!(text.contains(r#""result":{"b":1,"a":12345678901234567890}"#), "{text}");
+}
+
+#[test]
+fn hexadecimal_is_read_as_it_is_written() {
+    assert_eq!(hex::encode(&[0, 15, 255]), "000fff");
+    assert_eq!(hex::decode("000fff"), Some(vec![0, 15, 255]));
+    for wrong in ["0", "0g", "é0"] {
+        assert_eq!(hex::decode(wrong), None, "{wrong}");
+    }
+}

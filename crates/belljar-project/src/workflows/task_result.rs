@@ -1,0 +1,150 @@
+//! What the result of a run is to the task that it was made for.
+
+use belljar_contract::{ErrorKind, RunError, RunResult, RunStatus};
+use belljar_workflow::{ResultShape, TaskFailure, TaskOutcome};
+use serde_json::{Map, Value, json, value::RawValue};
+
+use super::{performer::cancelled, tools::Watch};
+
+/// Log lines that are kept with the workflow, and letters of each.
+const LINES: usize = 100;
+const LETTERS: usize = 2000;
+
+/// Whether a call of the run may or may not have happened: it stopped for that, or was told so by a
+/// host that ended before it could say so itself.
+pub(super) fn is_in_doubt(result: &RunResult) -> bool {
+    let code = result.error.as_ref().map(|error| error.code);
+    result.status == RunStatus::InDoubt || code == Some(belljar_contract::ErrorCode::ToolInDoubt)
+}
+
+/// The same result, with its error one line further up, where its author wrote it.
+pub(super) fn a_line_up(mut result: RunResult) -> RunResult {
+    if let Some(error) = &mut result.error {
+        error.line = error.line.map(|line| line.saturating_sub(1).max(1));
+        error.stack = None;
+    }
+    result
+}
+
+/// What the code put into `state`.
+pub(super) fn state(result: &RunResult) -> Map<String, Value> {
+    serde_json::from_str(result.state.get()).unwrap_or_default()
+}
+
+/// What a run is to its task. `was_begun`: calls may have been made before this host.
+pub(super) fn outcome(
+    result: RunResult,
+    shape: ResultShape,
+    watch: &Watch,
+    was_begun: bool,
+) -> TaskOutcome {
+    // Calls that were made before are not seen being made again.
+    let has_acted = watch.has_acted() || (was_begun && result.metrics.tool_calls > 0);
+    let logs = result.logs.iter().take(LINES);
+    let logs: Vec<String> = logs.map(|line| line.chars().take(LETTERS).collect()).collect();
+    let read_only = !has_acted;
+    // The `state` of a node is the workflow's own, and its changes are in what it gives.
+    let state = match shape {
+        ResultShape::Value | ResultShape::Report => state(&result),
+        ResultShape::Node => Map::new(),
+    };
+    match result.status {
+        RunStatus::Running
+        | RunStatus::Aborted
+        | RunStatus::Interrupted
+        | RunStatus::InDoubt
+        | RunStatus::ApprovalRequired => TaskOutcome { logs, ..cancelled(has_acted) },
+        RunStatus::Completed | RunStatus::Failed
+            if shape == ResultShape::Report && !is_sandbox_failure(&result) =>
+        {
+            TaskOutcome { logs, read_only, state, ..TaskOutcome::done(report(&result)) }
+        }
+        RunStatus::Completed => {
+            TaskOutcome { logs, read_only, state, ..TaskOutcome::done(unfolded(&result.result)) }
+        }
+        RunStatus::Failed => {
+            let error = result.error.as_ref();
+            let code = error.map_or("run.failed", |error| error.code.as_str());
+            let failure = TaskFailure {
+                details: Some(error.map_or_else(|| json!({}), details)),
+                may_have_acted: has_acted,
+                ..TaskFailure::new(code, message(error))
+            };
+            TaskOutcome { logs, read_only, ..TaskOutcome::failed(failure) }
+        }
+    }
+}
+
+/// The shape of an agent's `code.execute`.
+pub(super) fn report(result: &RunResult) -> Value {
+    let error = result.error.as_ref();
+    json!({
+        "success": result.success,
+        "stdout": result.stdout,
+        "stderr": result.stderr,
+        "return_value": unfolded(&result.result),
+        "error": error.map(|error| message(Some(error))),
+        "error_type": error.map(|error| error.kind),
+        "error_code": error.map(|error| error.code),
+        "truncated": {
+            "stdout": result.truncated.stdout,
+            "stderr": result.truncated.stderr,
+            "return_value": result.truncated.result,
+        },
+        "execution_time_ms": result.metrics.execution_ms,
+    })
+}
+
+/// The same shape for code that could not be run, with a code of the workflow's own.
+pub(super) fn failed_report(code: &str, message: &str) -> Value {
+    let mut report = report(&RunResult::default());
+    if let Some(fields) = report.as_object_mut() {
+        fields.insert("error".to_owned(), message.into());
+        fields.insert("error_type".to_owned(), json!(ErrorKind::SandboxError));
+        fields.insert("error_code".to_owned(), code.into());
+    }
+    report
+}
+
+/// Whether the sandbox failed, and not the code.
+fn is_sandbox_failure(result: &RunResult) -> bool {
+    result.error.as_ref().is_some_and(|error| error.kind == ErrorKind::SandboxError)
+}
+
+fn unfolded(json: &RawValue) -> Value {
+    serde_json::from_str(json.get()).unwrap_or_default()
+}
+
+fn message(error: Option<&RunError>) -> String {
+    let text = in_files(error.map_or("the code failed", |error| &error.message));
+    match error.and_then(|error| error.line) {
+        Some(line) => format!("line {line}: {text}"),
+        None => text,
+    }
+}
+
+fn details(error: &RunError) -> Value {
+    let hint = error.hint.as_deref().map(in_files);
+    let all = [
+        ("type", json!(error.kind)),
+        ("line", json!(error.line)),
+        ("column", json!(error.column)),
+        ("stack", json!(error.stack)),
+        ("toolName", json!(error.tool_name)),
+        ("hint", json!(hint)),
+    ];
+    let stated = all.into_iter().filter(|(_, value)| !value.is_null());
+    Value::Object(stated.map(|(name, value)| (name.to_owned(), value)).collect())
+}
+
+/// What is granted on a command line elsewhere is granted in the file of a workflow.
+fn in_files(text: &str) -> String {
+    let Some((before, after)) = text.split_once("--module ") else { return text.to_owned() };
+    let end = after.find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '.')));
+    let (name, rest) = after.split_at(end.unwrap_or(after.len()));
+    let (name, stop) = match name.strip_suffix('.') {
+        Some(name) => (name, "."),
+        None => (name, ""),
+    };
+    format!("{before}`allowed_modules: [{name}]`{stop}{rest}")
+}

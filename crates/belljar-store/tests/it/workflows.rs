@@ -1,0 +1,201 @@
+//! Workflows: what a batch leaves behind, also after `kill -9`, and what blobs it holds.
+//!
+//! What an engine must do is tested by its suite, in `belljar-workflow`; here is what is peculiar to the
+//! file.
+
+use std::{
+    env,
+    io::{BufRead as _, BufReader, Write as _, stdout},
+    path::Path,
+    process::{Command, Stdio},
+};
+
+use belljar_store::{
+    ClaimReason, IntentChange, LeaseRequest, NewWorkflowRow, QueuedCommand, Store, StoreError,
+    WorkflowBatch, WorkflowEventRow, WorkflowInputRow, WorkflowLease, WorkflowRecordError,
+};
+
+use crate::support::{drop_orphans, project, sql};
+
+const CHILD: &str = "BELLJAR_STORE_FLOW_CHILD";
+
+async fn create(store: &Store, id: &str) -> WorkflowLease {
+    let (name, caller, snapshot) = ("name".to_owned(), "test".to_owned(), b"start".to_vec());
+    let workflow = NewWorkflowRow { id: id.to_owned(), name, caller, snapshot, created_ms: 1 };
+    store.create_workflow(workflow).await.unwrap();
+    store.claim_workflow(id, claim("first")).await.unwrap()
+}
+
+fn claim(owner: &str) -> LeaseRequest {
+    LeaseRequest {
+        owner: owner.to_owned(),
+        now_ms: 1,
+        until_ms: 100,
+        take_over: false,
+        why: ClaimReason::Asked,
+    }
+}
+
+/// A batch that has one of everything, one of it large.
+fn batch(seq: u64) -> WorkflowBatch {
+    let large = seq.to_le_bytes().repeat(4_000);
+    WorkflowBatch {
+        now_ms: 2,
+        inputs: vec![WorkflowInputRow {
+            seq,
+            checkpoint: Some("here".to_owned()),
+            body: large.clone(),
+        }],
+        snapshot: seq.is_multiple_of(3).then_some(large),
+        events: vec![
+            WorkflowEventRow { seq: seq * 2 - 1, cause: seq, body: b"one".to_vec() },
+            WorkflowEventRow { seq: seq * 2, cause: seq, body: b"two".to_vec() },
+        ],
+        intents: vec![
+            IntentChange::Close { key: (seq - 1).to_string(), at: seq },
+            IntentChange::Open { key: seq.to_string(), at: seq, body: b"do".to_vec() },
+        ],
+        ..WorkflowBatch::default()
+    }
+}
+
+/// Does nothing unless it is the child.
+#[test]
+fn child_commits_until_it_is_killed() {
+    let Some(directory) = env::var_os(CHILD) else { return };
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let store = Store::open(Path::new(&directory)).unwrap();
+        let lease = create(&store, "flow").await;
+        for seq in 1.. {
+            store.commit_workflow(&lease, batch(seq)).await.unwrap();
+            let mut out = stdout().lock();
+            out.write_all(format!("\nack {seq}\n").as_bytes()).unwrap();
+            out.flush().unwrap();
+        }
+    });
+}
+
+/// Kills a child after so many commits; gives back the last it acknowledged.
+#[expect(clippy::disallowed_methods, reason = "a process of the test's own, to be killed")]
+fn killed_child(directory: &Path, after: u64) -> u64 {
+    let mut child = Command::new(env::current_exe().unwrap())
+        .args(["--exact", "workflows::child_commits_until_it_is_killed", "--nocapture"])
+        .env(CHILD, directory)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    let (mut acknowledged, mut line) = (0, String::new());
+    while output.read_line(&mut line).unwrap() > 0 && line.ends_with('\n') {
+        if let Some(number) = line.trim_end().strip_prefix("ack ") {
+            acknowledged = number.parse().unwrap();
+        }
+        if acknowledged == after {
+            child.kill().unwrap();
+        }
+        line.clear();
+    }
+    child.wait().unwrap();
+    acknowledged
+}
+
+/// What was acknowledged is there, and every batch is there as a whole (F3).
+#[tokio::test]
+async fn f3_every_acknowledged_batch_survives_a_kill() {
+    for after in [1, 8, 33] {
+        let directory = tempfile::tempdir().unwrap();
+        let acknowledged = killed_child(directory.path(), after);
+        assert!(acknowledged >= after);
+        let store = Store::open(directory.path()).unwrap();
+        let loaded = store.load_workflow("flow", None).await.unwrap();
+        let last = loaded.snapshot.0 + loaded.inputs.len() as u64;
+        assert!(last >= acknowledged, "{last} < {acknowledged}");
+        for input in &loaded.inputs {
+            assert_eq!(*input, batch(input.seq).inputs[0]);
+        }
+        assert_eq!(loaded.snapshot.0, last - last % 3);
+        let open: Vec<String> = loaded.open.into_iter().map(|intent| intent.key).collect();
+        assert_eq!(open, [last.to_string()]);
+        let events = store.workflow_events("flow", 0, 10_000).await.unwrap();
+        assert_eq!(events.len() as u64, last * 2);
+        assert_eq!(loaded.last_event, last * 2);
+    }
+}
+
+/// What any row of a workflow refers to stays; what no row refers to goes.
+#[tokio::test]
+async fn f3_blobs_of_workflows_stay_as_long_as_they_are_needed() {
+    let (directory, store) = project();
+    let lease = create(&store, "flow").await;
+    for seq in 1..=3 {
+        store.commit_workflow(&lease, batch(seq)).await.unwrap();
+    }
+    let (id, sender, body) = ("c".to_owned(), "test".to_owned(), vec![1; 50_000]);
+    let command = QueuedCommand { seq: 0, id, sender, at_ms: 3, body };
+    store.send_workflow_command("flow", command).await.unwrap();
+    let answers = vec![("c".to_owned(), vec![2; 50_000])];
+    store
+        .commit_workflow(&lease, WorkflowBatch { answers, ..WorkflowBatch::default() })
+        .await
+        .unwrap();
+    store.put_workflow_blob("flow", b"a file".to_vec(), "text/plain", 3).await.unwrap();
+    store.put_blob(b"nobody's".to_vec(), "text/plain", 3).await.unwrap();
+    let blobs = || -> i64 {
+        let query = "SELECT count(*) FROM blobs";
+        sql(directory.path()).query_row(query, [], |row| row.get(0)).unwrap()
+    };
+    // Three inputs, the last of which is the snapshot as well; a command, its answer, a file.
+    assert_eq!(blobs(), 7);
+    assert_eq!(drop_orphans(&store, i64::MAX).await.records, 1);
+    store.prune_workflow("flow").await.unwrap();
+    assert_eq!(drop_orphans(&store, i64::MAX).await.records, 2);
+    let state = Some(belljar_store::WorkflowStatusUpdate {
+        status: "ended".to_owned(),
+        due_ms: i64::MAX,
+        finished: true,
+    });
+    store
+        .commit_workflow(&lease, WorkflowBatch { state, ..WorkflowBatch::default() })
+        .await
+        .unwrap();
+    // What another workflow has, too, is not only this one's.
+    store.copy_workflow("flow", "copy", 4).await.unwrap();
+    store.forget_workflow("flow", Vec::new(), 1_000).await.unwrap();
+    assert_eq!((drop_orphans(&store, i64::MAX).await.records, blobs()), (0, 4));
+    // With the last one that has them they are gone, at once (reliability 5).
+    store.forget_workflow("copy", Vec::new(), 1_000).await.unwrap();
+    assert_eq!(blobs(), 0);
+}
+
+/// Two processes, one file: who was overtaken is told by the same error as with runs (F3).
+#[tokio::test]
+async fn f3_a_stale_lease_is_fenced_across_processes() {
+    let (directory, first) = project();
+    let second = Store::open(directory.path()).unwrap();
+    let stale = create(&first, "flow").await;
+    let held = second.claim_workflow("flow", claim("second")).await;
+    let Err(StoreError::Workflow(WorkflowRecordError::Held { owner, until_ms, .. })) = held else {
+        panic!("{held:?}");
+    };
+    assert_eq!((owner.as_str(), until_ms), ("first", 100));
+    let later = LeaseRequest { now_ms: 100, until_ms: 200, ..claim("second") };
+    let fresh = second.claim_workflow("flow", later).await.unwrap();
+    let fenced = first.commit_workflow(&stale, batch(1)).await;
+    assert!(matches!(fenced, Err(StoreError::Fenced { held: 1, current: 2, .. })), "{fenced:?}");
+    assert_eq!(second.commit_workflow(&fresh, batch(1)).await.unwrap(), 1);
+}
+
+/// A file in which an input is missing is not replayed.
+#[tokio::test]
+async fn f3_a_missing_input_is_damage() {
+    let (directory, store) = project();
+    let lease = create(&store, "flow").await;
+    for seq in 1..=2 {
+        store.commit_workflow(&lease, batch(seq)).await.unwrap();
+    }
+    sql(directory.path()).execute_batch("DELETE FROM flow_inputs WHERE seq = 1").unwrap();
+    let loaded = store.load_workflow("flow", None).await;
+    assert!(matches!(loaded, Err(StoreError::Damaged { .. })), "{loaded:?}");
+}

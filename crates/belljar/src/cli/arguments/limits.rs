@@ -1,0 +1,58 @@
+//! The flags of the limits, made from the contract's table: a limit with a flag is a row there.
+
+use belljar_contract::{Limit, Limits, Quantity};
+use belljar_project::config::quantity;
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, builder::ValueParser};
+
+/// The limits that were given as flags, as amounts.
+#[derive(Debug, Default)]
+pub(crate) struct LimitArguments {
+    given: Vec<(Limit, u64)>,
+}
+
+impl LimitArguments {
+    /// The limits that were given.
+    pub(crate) fn given(&self) -> &[(Limit, u64)] {
+        &self.given
+    }
+}
+
+impl Args for LimitArguments {
+    fn augment_args(command: Command) -> Command {
+        let command = command.next_help_heading("Limits");
+        Limit::ALL.iter().copied().filter_map(argument).fold(command, Command::arg)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for LimitArguments {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let with_flag = Limit::ALL.iter().filter(|limit| limit.flag().is_some());
+        let given =
+            with_flag.filter_map(|limit| Some((*limit, *matches.get_one::<u64>(limit.key())?)));
+        Ok(Self { given: given.collect() })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+fn argument(limit: Limit) -> Option<Arg> {
+    let value_name = match limit.quantity() {
+        Quantity::Time => "TIME",
+        Quantity::Size => "SIZE",
+        Quantity::Count => "N",
+    };
+    let usual = match limit {
+        Limit::Cpu => "the wall time".to_owned(),
+        _ => quantity::show(limit, limit.get(&Limits::DEFAULT)),
+    };
+    let parser = ValueParser::from(move |text: &str| quantity::parse(limit, text));
+    let argument = Arg::new(limit.key()).long(limit.flag()?).value_name(value_name);
+    Some(argument.value_parser(parser).help(format!("{} [default: {usual}]", limit.help())))
+}
