@@ -1,4 +1,4 @@
-//! `bash`: `echo hi`, against the shell alone and the shell in bubblewrap.
+//! `bash`: `echo hi`, compared with the plain shell and the shell in bubblewrap.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -18,7 +18,7 @@ const REST: Duration = Duration::from_millis(10);
 const BASH: [&str; 2] = ["-c", CODE];
 const BUBBLEWRAP: [&str; 7] = ["--ro-bind", "/", "/", "--unshare-all", "bash", "-c", CODE];
 
-/// Measures request → result.
+/// Measures the time from request to result.
 pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<BenchRow>> {
     let request = RunRequest::new(Language::Bash, CODE);
     let ours = HostCases::new(request, REST, |result| {

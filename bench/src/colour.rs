@@ -1,17 +1,17 @@
-//! Colours of the table and of errors, on a terminal that has them.
+//! Colours of the table and of errors, on a terminal that supports them.
 
 use std::{
     env,
     io::{self, IsTerminal as _},
 };
 
-/// Whether text on one stream has colours.
+/// Decides whether text on one stream is coloured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Painter {
     has_colours: bool,
 }
 
-/// What a piece of text is, which decides its colour.
+/// The role of a piece of text, which decides its colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Paint {
     Bad,
@@ -23,7 +23,7 @@ pub(crate) enum Paint {
 }
 
 impl Painter {
-    /// Plain text, as for a file.
+    /// Never colours, as for a file.
     #[cfg(test)]
     pub(crate) const PLAIN: Self = Self { has_colours: false };
 

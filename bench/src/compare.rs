@@ -1,4 +1,4 @@
-//! Against an earlier run: what changed, and what became worse by more than is tolerated (K1).
+//! Comparison with an earlier run: how each figure changed, and which became worse than tolerated.
 
 use std::{fmt::Write as _, fs, path::Path};
 
@@ -10,23 +10,23 @@ use super::{
     row::{BenchRow, BetterWhen, RowChange},
 };
 
-/// An earlier run, as it was recorded or printed.
+/// An earlier run, read from either of the two files that can hold one.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub(super) enum EarlierRun {
-    /// What `--record` wrote.
+    /// The file that `--record` wrote.
     Recorded(Box<BenchRecord>),
-    /// What `--json` printed.
+    /// The rows that `--json` printed.
     Printed(Vec<BenchRow>),
 }
 
 impl EarlierRun {
-    /// Reads a file.
+    /// Reads the file and detects which of the two forms it has.
     pub(super) fn read(path: &Path) -> anyhow::Result<Self> {
         let shown = path.display();
-        let text = fs::read_to_string(path).with_context(|| format!("could not read {shown}"))?;
-        serde_json::from_str(&text).with_context(|| {
-            format!("{shown} is no output of `belljar-bench --json` or `--record`")
+        let text = fs::read_to_string(path).with_context(|| format!("cannot read {shown}"))?;
+        serde_json::from_str(&text).or_else(|_| {
+            bail!("{shown} is not a file written by `belljar-bench --json` or `--record`")
         })
     }
 
@@ -37,16 +37,21 @@ impl EarlierRun {
         }
     }
 
-    /// Why its figures say little about these, if that is so.
+    /// Why the earlier figures are hard to compare with these, for example another machine.
     pub(super) fn reservation(&self) -> Option<String> {
         let Self::Recorded(record) = self else { return None };
         let (then, now) = (record.machine.text(), MachineInfo::this().text());
         let elsewhere = then != now;
-        elsewhere.then(|| format!("recorded on another machine ({then}), so this says little\n"))
+        elsewhere.then(|| {
+            format!(
+                "warning: recorded on another machine ({then}): \
+                 the figures are hard to compare\n"
+            )
+        })
     }
 }
 
-/// Notes on each row how it differs from the same row of the earlier run.
+/// Adds to each row how it differs from the same row of the earlier run.
 pub(super) fn mark(rows: &mut [BenchRow], earlier: &EarlierRun, tolerated_percent: f64) {
     for row in rows {
         let same = |other: &&BenchRow| other.bench == row.bench && other.case == row.case;
@@ -68,10 +73,10 @@ fn change(before: f64, now: f64, better: BetterWhen, tolerated_percent: f64) -> 
     Some(RowChange { before, worse_percent, regressed: worse_percent > tolerated_percent })
 }
 
-/// What became worse than is tolerated, a line each; peers may do as they like.
+/// One line for each Belljar figure that became worse than tolerated. Peers are not judged.
 pub(super) fn regressions(rows: &[BenchRow], tolerated_percent: f64) -> anyhow::Result<String> {
     if rows.iter().all(|row| row.change.is_none()) {
-        bail!("the earlier run has none of these benchmarks: there is nothing to compare");
+        bail!("nothing to compare: the earlier run has none of these benchmarks");
     }
     let worse: Vec<(&BenchRow, RowChange)> = rows
         .iter()

@@ -1,4 +1,4 @@
-//! What a host holds on to while it works, and whether that grows.
+//! Resources that a host holds while it works, and whether they grow.
 
 use std::{cmp::Ordering, fmt};
 
@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use super::processes::{self, Family};
 
-/// What was held at one moment.
+/// Resources held at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct ResourceUsage {
-    /// Resident memory of host, zygote and cells; shared pages counted each time.
+    /// Resident memory of host, zygote and cells. A shared page counts once per process.
     pub(super) memory_mb: f64,
     pub(super) open_files: usize,
     pub(super) mounts: usize,
@@ -17,7 +17,7 @@ pub(super) struct ResourceUsage {
 }
 
 impl ResourceUsage {
-    /// What this process and its descendants hold now.
+    /// Resources that this process and its descendants hold now.
     pub(super) fn now() -> Self {
         let family = Family::now();
         Self {
@@ -29,19 +29,20 @@ impl ResourceUsage {
     }
 }
 
-/// What was held over time.
+/// Resource use over the whole benchmark.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Footprint {
     pub(super) start: ResourceUsage,
     pub(super) end: ResourceUsage,
     pub(super) most: ResourceUsage,
     pub(super) samples: usize,
-    /// Nothing grows: the later half holds no more than the earlier one, but for noise.
+    /// Whether nothing grows: apart from noise, the later half holds no more than the earlier half.
     pub(super) flat: bool,
 }
 
 impl Footprint {
-    /// `start` and `end` are of an idle host, `working` of a busy one, in order.
+    /// `start` and `end` are samples of an idle host; `working` are samples of a busy one, in
+    /// order.
     pub(super) fn new(start: ResourceUsage, working: &[ResourceUsage], end: ResourceUsage) -> Self {
         let (early, late) = working.split_at(working.len() / 2);
         Self {
@@ -79,7 +80,7 @@ impl fmt::Display for Footprint {
     }
 }
 
-/// Back at rest nothing may be left; memory may keep what the allocator keeps.
+/// Whether an idle host holds no more than before. Memory may grow by what the allocator keeps.
 fn settled(start: &ResourceUsage, end: &ResourceUsage) -> bool {
     end.open_files <= start.open_files
         && end.mounts <= start.mounts
@@ -87,8 +88,7 @@ fn settled(start: &ResourceUsage, end: &ResourceUsage) -> bool {
         && end.memory_mb <= start.memory_mb * 1.1 + 8.0
 }
 
-/// At work the numbers swing with how many cells are under way at the moment of a sample; the middle of
-/// many samples does not.
+/// Compares medians: single samples swing with the number of cells alive at that moment.
 fn no_growth(early: &ResourceUsage, late: &ResourceUsage) -> bool {
     let within = |early: usize, late: usize| late <= early + early / 5 + 8;
     within(early.open_files, late.open_files)
@@ -106,7 +106,7 @@ fn most(held: &[ResourceUsage]) -> ResourceUsage {
     })
 }
 
-/// The middle of each figure.
+/// The median of each figure on its own.
 fn median(held: &[ResourceUsage]) -> ResourceUsage {
     ResourceUsage {
         memory_mb: middle(held.iter().map(|held| held.memory_mb), f64::total_cmp),

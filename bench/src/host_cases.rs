@@ -1,4 +1,4 @@
-//! Belljar's side of the benchmarks of programs: a warm host, asked in three ways.
+//! Belljar's side of the benchmarks that run programs: a warm host, measured in three ways.
 
 use std::time::{Duration, Instant};
 
@@ -16,19 +16,19 @@ use super::{
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// A warm host and what it is asked again and again.
+/// A warm host, and the request that is repeated.
 pub(super) struct HostCases {
     runtime: Runtime,
     sandbox: Sandbox,
     request: RunRequest,
-    /// Long enough that the cell that was used is cleared away and another one parked.
+    /// Long enough for the host to remove the used cell and park another one.
     rest: Duration,
-    /// A figure only counts if the answer was right.
+    /// Returns an error if the result is wrong; then the figure does not count.
     check: fn(&RunResult) -> anyhow::Result<()>,
 }
 
 impl HostCases {
-    /// A host with a full pool of the request's language.
+    /// Starts a host and fills its pool for the request's language.
     pub(super) fn new(
         request: RunRequest,
         rest: Duration,
@@ -38,8 +38,8 @@ impl HostCases {
         Ok(Self { runtime, sandbox, request, rest, check })
     }
 
-    /// Back to back, and apart from each other: each then finds a parked cell, as a pre-started
-    /// peer is found waiting.
+    /// Times runs back to back, and runs with a pause between them. After a pause each run finds a
+    /// parked cell, just as a pre-started peer is already waiting.
     pub(super) fn cases(&self, name: &str) -> [TimedCase<'_>; 2] {
         let back_to_back = format!("{name}, back to back");
         [
@@ -48,12 +48,12 @@ impl HostCases {
         ]
     }
 
-    /// Apart from each other only, for runs that no parked cell can serve.
+    /// Times only runs with a pause between them, for requests that no parked cell can serve.
     pub(super) fn case(&self, name: &str) -> TimedCase<'_> {
         TimedCase::new(name, VERSION, Frequency::Less, || self.once(self.rest))
     }
 
-    /// Ends the host and everything it holds.
+    /// Ends the host and all its processes.
     pub(super) fn end(self) {
         self.runtime.block_on(self.sandbox.shutdown());
     }
@@ -73,7 +73,7 @@ impl HostCases {
     }
 }
 
-/// The whole command, from its start to its end.
+/// Times the whole `belljar run` command, from process start to exit.
 pub(super) fn one_shot(
     name: &str,
     language: &'static str,

@@ -1,4 +1,4 @@
-//! `json`: 10 MB of JSON in, parsed, filtered, grouped, a small answer out.
+//! `json`: 10 MB of JSON as input, parsed, filtered and grouped into a small answer.
 
 use std::{
     fs,
@@ -13,13 +13,13 @@ use serde_json::value::RawValue;
 
 use super::{Bench, random::SeededRandom, row::BenchRow, stats::Times, warm_host};
 
-/// A tenth as many as of `1+1`: each takes hundreds of times as long.
+/// `json` times a tenth as many runs as `start`: each takes hundreds of times as long.
 pub(super) const FEWER: u32 = 10;
 pub(super) const WARM_UP: usize = 3;
 const BYTES: usize = 10_000_000;
 const DATA_FILE: &str = "records.json";
 
-/// The same for everybody; `records` is what was parsed.
+/// The code that every runtime runs; `records` holds the parsed input.
 pub(super) const WORK: &str = "const groups = {};
 for (const record of records.filter((r) => r.status === 'paid' && r.amount > 100)) {
   const group = (groups[record.region] ??= { count: 0, total: 0 });
@@ -39,7 +39,7 @@ struct SampleRecord {
     note: &'static str,
 }
 
-/// Measures the answer to 10 MB.
+/// Measures the time from request to result with 10 MB of input.
 pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<BenchRow>> {
     let n = bench.arguments.n.div_ceil(FEWER);
     let data = data(bench)?;
@@ -75,7 +75,7 @@ async fn run(sandbox: &Sandbox, data: &RawValue) -> anyhow::Result<(Duration, St
     }
 }
 
-/// Deno on the same data, from its standard input.
+/// Deno on the same data, read from its standard input.
 pub(super) struct DenoTimes {
     cold_script: std::path::PathBuf,
     warm_script: std::path::PathBuf,
@@ -95,7 +95,7 @@ impl DenoTimes {
         })
     }
 
-    /// Both ways once.
+    /// Times a new process and a pre-started one, once each.
     pub(super) fn round(
         &mut self,
         bench: &Bench<'_>,
@@ -112,7 +112,7 @@ impl DenoTimes {
         Ok(())
     }
 
-    /// The rows of a benchmark of this name.
+    /// Rows for a benchmark of this name, one per case.
     pub(super) fn into_rows(self, bench: &Bench<'_>, name: &str) -> Vec<BenchRow> {
         let Some(deno) = &bench.peers.deno else { return Vec::new() };
         vec![
@@ -122,12 +122,12 @@ impl DenoTimes {
     }
 }
 
-/// 10 MB of records.
+/// The records: from `--data`, else 10 MB of generated ones.
 pub(super) fn data(bench: &Bench<'_>) -> anyhow::Result<Box<RawValue>> {
     let Some(directory) = &bench.arguments.data else { return made_up() };
     let path = directory.join(DATA_FILE);
     let text =
-        fs::read_to_string(&path).with_context(|| format!("could not read {}", path.display()))?;
+        fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
     RawValue::from_string(text).with_context(|| format!("{} is not JSON", path.display()))
 }
 

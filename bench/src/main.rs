@@ -1,10 +1,12 @@
-//! `belljar-bench`: Belljar side by side with the peers found on this machine (K1).
+//! `belljar-bench`: measures Belljar side by side with the peers found on this machine.
 //!
-//! A program of its own, which is not shipped. It is its own zygote, as every program with a sandbox is;
-//! where the `belljar` program itself is measured, it is the one beside this one.
+//! This is a separate program that is not shipped. Like every program with a sandbox, it
+//! re-executes itself as the zygote. Benchmarks of the `belljar` program use the executable beside
+//! this one.
 //!
-//! Everything is measured in one go, interleaved where it can be, so that noise hits all alike; what
-//! counts are the ratios. A peer that is missing is named, never silently left out.
+//! All cases are measured in one go and interleaved where possible, so that noise affects them
+//! alike. Compare the ratios rather than the absolute times. A missing peer is reported, never
+//! silently left out.
 
 mod arguments;
 mod bash;
@@ -63,7 +65,7 @@ use record::{BenchRecord, MachineInfo};
 use row::BenchRow;
 
 const ALL: [BenchName; 13] = [
-    // First: what other benchmarks leave in this process would count as the host's.
+    // First: resources that other benchmarks leave in this process would count as the host's.
     BenchName::Memory,
     BenchName::Start,
     BenchName::Throughput,
@@ -79,18 +81,19 @@ const ALL: [BenchName; 13] = [
     BenchName::Search,
 ];
 
-/// As of `belljar`: arguments that make no sense, or something that could not be measured at all.
+/// The same exit status as `belljar`'s: invalid arguments, or a benchmark that cannot be measured
+/// at all.
 const USAGE_ERROR: u8 = 2;
 
-/// Parked cells in every benchmark of a warm host.
+/// Size of the pool of parked cells in every benchmark of a warm host.
 const POOL: usize = 4;
 
-/// What every benchmark needs.
+/// The shared state of all benchmarks.
 struct Bench<'a> {
     arguments: &'a BenchArguments,
     peers: Peers,
     omissions: Omissions,
-    /// Scripts and data for the peers.
+    /// Directory for the peers' scripts and data.
     scratch: TempDir,
     progress: ProgressLine,
 }
@@ -106,7 +109,7 @@ fn main() -> ExitCode {
     })
 }
 
-/// Logs go to standard error, and only when asked for.
+/// Starts logging to standard error, if `--verbose` is given.
 fn start_logging(verbose: u8) {
     let level = match verbose {
         0 => return,
@@ -116,7 +119,7 @@ fn start_logging(verbose: u8) {
     tracing_subscriber::fmt().with_writer(io::stderr).with_max_level(level).init();
 }
 
-/// Runs the benchmarks that were asked for.
+/// Runs the selected benchmarks.
 fn bench(arguments: &BenchArguments) -> anyhow::Result<ExitCode> {
     python_peer::use_python_of(&arguments.peers)?;
     let earlier = arguments.compare.as_deref().map(EarlierRun::read).transpose()?;
@@ -124,7 +127,7 @@ fn bench(arguments: &BenchArguments) -> anyhow::Result<ExitCode> {
         arguments,
         peers: Peers::find(&arguments.peers),
         omissions: Omissions::default(),
-        scratch: tempfile::tempdir().context("could not make a directory for the peers' files")?,
+        scratch: tempfile::tempdir().context("cannot create a directory for the peers' files")?,
         progress: ProgressLine::new(),
     };
     let mut rows = Vec::new();
@@ -191,32 +194,32 @@ impl Bench<'_> {
     /// Writes a script or data file for the peers.
     fn file(&self, name: &str, content: &str) -> anyhow::Result<std::path::PathBuf> {
         let path = self.scratch.path().join(name);
-        std::fs::write(&path, content).context("could not write a file for the peers")?;
+        std::fs::write(&path, content).context("cannot write a file for the peers")?;
         Ok(path)
     }
 }
 
-/// A warm host of the default language.
+/// Starts a warm host with the default language.
 fn warm_host() -> anyhow::Result<(tokio::runtime::Runtime, Sandbox)> {
     warm_host_of([Language::TypeScript])
 }
 
-/// A warm host. It does so little itself that one thread is the quickest way to run it.
+/// Starts a warm host. It does so little work itself that one thread is fastest.
 fn warm_host_of(
     ready: impl IntoIterator<Item = Language>,
 ) -> anyhow::Result<(tokio::runtime::Runtime, Sandbox)> {
     let runtime = runtime()?;
     let builder = Sandbox::builder().pool(POOL).ready(ready);
-    let sandbox = runtime.block_on(builder.build()).context("there is no sandbox to measure")?;
+    let sandbox = runtime.block_on(builder.build()).context("cannot start a sandbox")?;
     Ok((runtime, sandbox))
 }
 
-/// A runtime on the calling thread: nothing here needs more.
+/// A runtime on the calling thread: no benchmark needs more threads.
 fn runtime() -> io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()
 }
 
-/// A figure only counts if the answer was right.
+/// Returns an error if the result is wrong; then the figure does not count.
 fn expect_value(result: &RunResult, value: &str) -> anyhow::Result<()> {
     if result.success && result.result.get() == value {
         return Ok(());

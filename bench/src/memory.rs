@@ -1,4 +1,4 @@
-//! `memory`: what an idle host with a full pool costs, by engine.
+//! `memory`: memory of an idle host with a full pool, by engine.
 
 use std::{path::Path, time::Duration};
 
@@ -15,27 +15,28 @@ use super::{
     warm_host_of,
 };
 
-/// Host → warden → zygote → keeper → guest: cells begin at this distance.
+/// Host → warden → zygote → keeper → guest: the processes of cells start at this depth.
 const CELLS_FROM: usize = 3;
 
-/// Until ended cells are cleared away and the pool is full of cells at rest.
+/// Long enough for the host to remove ended cells and refill the pool.
 const SETTLE: Duration = Duration::from_millis(500);
 
-/// A process that has only got ready.
+/// A Python script that only reports that it is ready, then waits.
 const WAITING: &str = "print('ready', flush=True)\ninput()\n";
 
-/// Memory of an idle host and of each thing it keeps ready.
+/// Memory of an idle host and of each parked cell.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(super) struct MemoryUse {
-    /// Everything, pages shared between processes counted once where the system tells.
+    /// Memory of all processes. A page shared between processes counts once where the system
+    /// reports exact shares.
     pub(super) total_mb: f64,
-    /// Pages only one parked cell (or peer) uses.
+    /// Memory that one parked cell (or peer process) does not share with any other process.
     pub(super) private_each_mb: f64,
-    /// Whether the system told shares exactly; else pages are counted in each process.
+    /// Whether the system reports exact shares; otherwise a shared page counts once per process.
     pub(super) exact: bool,
 }
 
-/// Measures what is held while nothing is asked for.
+/// Measures the memory of idle hosts and idle peers.
 pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<BenchRow>> {
     let case = format!("belljar host, pool of {POOL}");
     let mut rows = vec![ours(bench, &case, &RunRequest::typescript("1+1"))?];
@@ -49,7 +50,7 @@ pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<BenchRow>> {
     Ok(rows)
 }
 
-/// The same of Python cells, plain and with pandas.
+/// Python cells, plain and with pandas.
 fn python(bench: &Bench<'_>) -> anyhow::Result<Vec<BenchRow>> {
     let Some(python) = PythonPeer::of(bench) else { return Ok(Vec::new()) };
     let case = format!("belljar python host, pool of {POOL}");
@@ -65,11 +66,11 @@ fn python(bench: &Bench<'_>) -> anyhow::Result<Vec<BenchRow>> {
     Ok(rows)
 }
 
-/// A host that has had one run and is at rest again.
+/// Measures a host that has done one run and is idle again.
 fn ours(bench: &Bench<'_>, case: &str, request: &RunRequest) -> anyhow::Result<BenchRow> {
     bench.progress.show(&format!("memory: {case}"));
-    // What starts the engine is the run itself: a language may have more engines than one, and only
-    // the one in question is to be measured.
+    // The run itself starts the engine: a language may have several engines, and only the one that
+    // runs this request is measured.
     let (runtime, sandbox) = warm_host_of([])?;
     runtime.block_on(async {
         let result = sandbox.run_request(request.clone()).await;

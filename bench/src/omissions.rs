@@ -1,8 +1,8 @@
-//! What was not measured, and why: said at the end of a run, never silently left out.
+//! Cases that were not measured, and why. They are reported at the end of a run.
 
 use std::{cell::RefCell, fmt::Write as _};
 
-/// Peers that are not there, and cases that could not be measured.
+/// Missing peers, and cases that cannot be measured.
 #[derive(Debug, Default)]
 pub(super) struct Omissions {
     missing: RefCell<Vec<String>>,
@@ -10,7 +10,7 @@ pub(super) struct Omissions {
 }
 
 impl Omissions {
-    /// Notes that a peer is not on this machine.
+    /// Records that a peer is not installed on this machine.
     pub(super) fn missing(&self, peer: &str) {
         let mut missing = self.missing.borrow_mut();
         if !missing.iter().any(|known| known == peer) {
@@ -18,17 +18,17 @@ impl Omissions {
         }
     }
 
-    /// Notes that something is there but cannot be measured.
+    /// Records that a case cannot be measured although its peer is installed.
     pub(super) fn left_out(&self, case: &str, reason: &str) {
         self.left_out.borrow_mut().push((case.to_owned(), reason.to_owned()));
     }
 
-    /// Names all of it and says how to get what is missing; empty if nothing is.
+    /// Lists everything that was left out, with how to install missing peers; empty if nothing was.
     pub(super) fn text(&self) -> String {
         let missing = self.missing.borrow().join(", ");
         let mut text = String::new();
         if !missing.is_empty() {
-            let how = "to install what can be installed: scripts/peers";
+            let how = "install with scripts/peers";
             let _ = writeln!(text, "missing: {missing} ({how})");
         }
         for (case, reason) in self.left_out.borrow().iter() {

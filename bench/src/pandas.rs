@@ -1,4 +1,5 @@
-//! `pandas`: a thousand rows built, grouped and summed; against a process that imports pandas first.
+//! `pandas`: a data frame of a thousand rows built, grouped and summed; compared with a new process
+//! that imports pandas.
 
 use std::time::Duration;
 
@@ -15,17 +16,17 @@ use super::{
     row::BenchRow,
 };
 
-/// A cell with pandas takes longer to make.
+/// The pause between runs: a cell with pandas takes longer to create.
 const REST: Duration = Duration::from_millis(40);
 
-/// What both sides do; `ANSWER` is then an expression.
+/// The code that both sides run; the expression `ANSWER` then gives the groups.
 pub(super) const WORK: &str = "import pandas as pd
 rows = pd.DataFrame({'key': [i % 10 for i in range(1000)], 'value': list(range(1000))})
 sums = rows.groupby('key', as_index=False)['value'].sum()
 ";
 const ANSWER: &str = "sums.to_dict('records')";
 
-/// Measures request → result.
+/// Measures the time from request to result.
 pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<BenchRow>> {
     let Some((python, version)) = PythonPeer::with_pandas(bench, "pandas") else {
         return Ok(Vec::new());
@@ -40,13 +41,13 @@ pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<BenchRow>> {
     Ok(rows)
 }
 
-/// What Belljar is asked.
+/// The request that Belljar runs.
 pub(super) fn request() -> RunRequest {
     RunRequest::new(Language::Python, format!("{WORK}{ANSWER}\n"))
 }
 
 fn check(records: &Value) -> anyhow::Result<()> {
-    // Every tenth of 0..1000, beginning with the key: 10 × (0 + … + 99) + 100 × key.
+    // Every tenth number of 0..1000, starting at the key: 10 × (0 + … + 99) + 100 × key.
     let right = (0..10).map(|key| json!({"key": key, "value": 49_500 + 100 * key}));
     ensure!(*records == right.collect::<Value>(), "the groups are wrong: {records}");
     Ok(())

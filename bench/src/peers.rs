@@ -1,6 +1,7 @@
-//! The other runtimes: finding them, starting them, talking to them.
+//! The other runtimes: finds them, starts them and exchanges data with them.
 //!
-//! Peers get no sandbox of ours and every quick path they have; what is timed is their whole answer.
+//! Peers run without Belljar's sandbox and with every fast path they have. Their whole answer time
+//! counts.
 
 use std::{
     env, fs,
@@ -12,10 +13,10 @@ use std::{
 
 use anyhow::{Context as _, bail};
 
-/// Deno with nothing allowed and nothing looked up, as an agent's code is run.
+/// Deno without permissions and without remote imports, as one would run untrusted code.
 const DENO_RUN: [&str; 5] = ["run", "--no-prompt", "--no-config", "--no-remote", "--no-npm"];
 
-/// A runtime to be measured against.
+/// A JavaScript runtime to compare with.
 #[derive(Debug, Clone)]
 pub(super) struct Peer {
     pub(super) name: &'static str,
@@ -24,7 +25,7 @@ pub(super) struct Peer {
     arguments: &'static [&'static str],
 }
 
-/// What was found on this machine.
+/// The peers found on this machine.
 #[derive(Debug)]
 pub(super) struct Peers {
     pub(super) deno: Option<Peer>,
@@ -35,14 +36,14 @@ pub(super) struct Peers {
     pub(super) bubblewrap: Option<PeerProgram>,
 }
 
-/// A program to be measured against that runs no scripts of ours.
+/// Any other program to compare with; it does not run our scripts.
 #[derive(Debug, Clone)]
 pub(super) struct PeerProgram {
     pub(super) version: String,
     pub(super) program: PathBuf,
 }
 
-/// `CPython` as `WebAssembly`: a package that a JavaScript runtime loads.
+/// `CPython` compiled to `WebAssembly`: a package that a JavaScript runtime loads.
 #[derive(Debug, Clone)]
 pub(super) struct Pyodide {
     pub(super) version: String,
@@ -50,7 +51,7 @@ pub(super) struct Pyodide {
 }
 
 impl Peers {
-    /// Looks in the directory of `scripts/peers`, then along the PATH.
+    /// Looks in the directory of `scripts/peers` first, then in the PATH.
     pub(super) fn find(directory: &Path) -> Self {
         let find = |name, arguments| {
             let program = locate(directory, name)?;
@@ -71,12 +72,12 @@ impl Peers {
         }
     }
 
-    /// The JavaScript runtimes there are.
+    /// The JavaScript runtimes that are installed.
     pub(super) fn found(&self) -> impl Iterator<Item = &Peer> {
         [&self.deno, &self.node, &self.bun].into_iter().flatten()
     }
 
-    /// The JavaScript runtimes there are not.
+    /// Names of the JavaScript runtimes that are not installed.
     pub(super) fn missing(&self) -> impl Iterator<Item = &'static str> {
         let peers = [("deno", &self.deno), ("node", &self.node), ("bun", &self.bun)];
         peers.into_iter().filter(|(_, peer)| peer.is_none()).map(|(name, _)| name)
@@ -88,7 +89,7 @@ impl Peer {
         &self.program
     }
 
-    /// Runs a script in a new process and gives its whole time and output.
+    /// Runs a script in a new process and returns its total time and output.
     pub(super) fn cold(&self, script: &Path, input: &[u8]) -> anyhow::Result<(Duration, String)> {
         let began = Instant::now();
         let mut child = self.spawn(script)?;
@@ -96,14 +97,15 @@ impl Peer {
         Ok((began.elapsed(), output))
     }
 
-    /// Starts a process that says `ready` and then waits for its standard input.
+    /// Starts a process that prints `ready` and then waits for its standard input.
     pub(super) fn warm(&self, script: &Path) -> anyhow::Result<WarmPeer> {
         let mut child = self.spawn(script)?;
-        let mut output = BufReader::new(child.stdout.take().context("no output")?);
+        let mut output =
+            BufReader::new(child.stdout.take().context("the process has no standard output")?);
         let mut line = String::new();
         output.read_line(&mut line)?;
         if line.trim() != "ready" {
-            bail!("{} did not get ready: {line:?}", self.name);
+            bail!("{} did not become ready: {line:?}", self.name);
         }
         Ok(WarmPeer { child, output })
     }
@@ -118,11 +120,11 @@ impl Peer {
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
-            .with_context(|| format!("could not start {}", self.program.display()))
+            .with_context(|| format!("cannot start {}", self.program.display()))
     }
 }
 
-/// A process that waits for its one piece of work.
+/// A started process that waits for its single request.
 #[derive(Debug)]
 pub(super) struct WarmPeer {
     child: Child,
@@ -134,10 +136,10 @@ impl WarmPeer {
         self.child.id()
     }
 
-    /// Gives it its input and waits for the one line it answers.
+    /// Sends the input and waits for the one-line answer.
     pub(super) fn answer(mut self, input: &[u8]) -> anyhow::Result<(Duration, String)> {
         let began = Instant::now();
-        let mut stdin = self.child.stdin.take().context("no input")?;
+        let mut stdin = self.child.stdin.take().context("the process has no standard input")?;
         stdin.write_all(input)?;
         drop(stdin);
         let mut line = String::new();
@@ -149,13 +151,13 @@ impl WarmPeer {
 
 impl Drop for WarmPeer {
     fn drop(&mut self) {
-        // It may have ended by itself; either way it must not stay as a zombie.
+        // The process may have ended by itself; it must be reaped in either case.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Runs any program to its end and gives its whole time and output.
+/// Runs any program to its end and returns its total time and output.
 pub(super) fn time_program(
     program: &Path,
     arguments: &[&str],
@@ -163,7 +165,7 @@ pub(super) fn time_program(
     time_program_on(program, arguments, &[])
 }
 
-/// The same with something on its standard input.
+/// The same, with data on its standard input.
 pub(super) fn time_program_on(
     program: &Path,
     arguments: &[&str],
@@ -176,20 +178,24 @@ pub(super) fn time_program_on(
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
-        .with_context(|| format!("could not start {}", program.display()))?;
+        .with_context(|| format!("cannot start {}", program.display()))?;
     let output = finish(&mut child, input)?;
     Ok((began.elapsed(), output))
 }
 
 fn finish(child: &mut Child, input: &[u8]) -> anyhow::Result<String> {
-    let mut stdin = child.stdin.take().context("no input")?;
+    let mut stdin = child.stdin.take().context("the process has no standard input")?;
     match stdin.write_all(input) {
-        // A script that does not read its input may be gone before it is written.
+        // A script that does not read its input may exit before all of it is written.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(error.into()),
         _ => drop(stdin),
     }
     let mut output = String::new();
-    child.stdout.take().context("no output")?.read_to_string(&mut output)?;
+    child
+        .stdout
+        .take()
+        .context("the process has no standard output")?
+        .read_to_string(&mut output)?;
     let status = child.wait()?;
     if !status.success() {
         bail!("a peer failed ({status}): {output}");
@@ -201,11 +207,11 @@ fn locate(directory: &Path, name: &str) -> Option<PathBuf> {
     let installed = [directory.join("bin"), directory.to_owned()];
     let installed = installed.into_iter().map(|directory| directory.join(name));
     let program = installed.chain(on_path(name)).find(|program| program.is_file())?;
-    // Relative to the current directory it would be looked up along the PATH.
+    // A bare name would be looked up in the PATH instead of the current directory.
     std::path::absolute(program).ok()
 }
 
-/// The files a name may mean along the PATH, in order.
+/// The candidate files for a name in the PATH, in order.
 pub(super) fn on_path(name: &str) -> impl Iterator<Item = PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let directories: Vec<PathBuf> = env::split_paths(&path).collect();

@@ -1,33 +1,34 @@
-//! What `/proc` says about this process and everything it started.
+//! Figures from `/proc` about this process and its descendants.
 
 use std::{collections::BTreeMap, fs, process};
 
 const PAGE: u64 = 4096;
 
-/// This process and its descendants, by process id.
+/// This process and its descendants.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Family {
-    /// Process → its distance from this one.
+    /// Process id → depth below this process.
     members: BTreeMap<u32, usize>,
 }
 
 /// Memory of one process, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct MemoryShare {
-    /// Its fair share of the pages it uses, or all of them where the system does not tell.
+    /// Its proportional share of the pages it uses, or its full resident size where the system does
+    /// not report shares.
     pub(super) share: u64,
-    /// Pages only it uses.
+    /// Memory that no other process shares.
     pub(super) private: u64,
-    /// Whether the system told shares exactly.
+    /// Whether the system reports exact shares.
     pub(super) exact: bool,
 }
 
 impl Family {
-    /// Everything that descends from this process now.
+    /// The current descendants of this process.
     pub(super) fn now() -> Self {
         let parents = parents();
         let mut members = BTreeMap::from([(process::id(), 0)]);
-        // A child may have a smaller number than its parent: repeat until nothing is added.
+        // A child may have a lower id than its parent: repeat until a pass adds nothing.
         loop {
             let found: Vec<(u32, usize)> = parents
                 .iter()
@@ -45,22 +46,22 @@ impl Family {
         self.members.len()
     }
 
-    /// Members at least so far away from this process.
+    /// Processes at this depth or deeper.
     pub(super) fn at_least(&self, distance: usize) -> impl Iterator<Item = u32> {
         self.members.iter().filter(move |(_, far)| **far >= distance).map(|(pid, _)| *pid)
     }
 
-    /// Resident memory of all, pages shared between them counted each time.
+    /// Resident memory of all processes; a shared page counts once per process.
     pub(super) fn resident(&self) -> u64 {
         self.members.keys().map(|pid| statm(*pid).map_or(0, |(resident, _)| resident)).sum()
     }
 }
 
-/// Memory of a process; nothing if it is gone.
+/// Memory of a process; zero if it has ended.
 pub(super) fn memory_of(pid: u32) -> MemoryShare {
     exact_memory(pid).unwrap_or_else(|| {
         let (resident, shared) = statm(pid).unwrap_or_default();
-        // One that has ended and only waits to be noticed has no memory, and that is exact.
+        // A zombie has no memory, so zero is exact.
         let exact = resident == 0;
         MemoryShare { share: resident, private: resident.saturating_sub(shared), exact }
     })
@@ -76,7 +77,7 @@ fn exact_memory(pid: u32) -> Option<MemoryShare> {
     Some(MemoryShare { share: field("Pss:")? << 10, private: private << 10, exact: true })
 }
 
-/// Resident and shared bytes.
+/// Resident and shared size in bytes.
 fn statm(pid: u32) -> Option<(u64, u64)> {
     let text = fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
     let mut fields = text.split_ascii_whitespace().skip(1).map(str::parse::<u64>);
@@ -84,7 +85,7 @@ fn statm(pid: u32) -> Option<(u64, u64)> {
     Some((resident * PAGE, shared * PAGE))
 }
 
-/// Every process and its parent.
+/// All processes of the system with their parents.
 fn parents() -> Vec<(u32, u32)> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
@@ -93,17 +94,17 @@ fn parents() -> Vec<(u32, u32)> {
 
 fn parent_of(pid: u32) -> Option<u32> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name in parentheses may itself contain spaces and parentheses.
+    // The process name in parentheses may itself contain spaces and parentheses.
     let (_, after_name) = stat.rsplit_once(')')?;
     after_name.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
-/// Open files of this process.
+/// The number of files this process has open.
 pub(super) fn open_files() -> usize {
     fs::read_dir("/proc/self/fd").map_or(0, Iterator::count)
 }
 
-/// Mounts this process sees.
+/// The number of mounts visible to this process.
 pub(super) fn mounts() -> usize {
     fs::read_to_string("/proc/self/mountinfo").map_or(0, |text| text.lines().count())
 }

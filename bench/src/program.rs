@@ -1,17 +1,17 @@
-//! The `belljar` program, where it is what is measured: its cold starts, its server, its resumption.
+//! Finds the `belljar` program for the benchmarks of cold starts, of the server and of resuming.
 
 use std::{env, path::PathBuf};
 
 use anyhow::{Context as _, bail};
 
-/// The program that was built beside this one.
+/// The `belljar` executable in the directory of this one.
 pub(crate) fn belljar() -> anyhow::Result<PathBuf> {
-    let this = env::current_exe().context("could not find out where this program is")?;
+    let this = env::current_exe().context("cannot find the path of this program")?;
     let path = this.with_file_name("belljar");
     if !path.is_file() {
         bail!(
-            "there is no {}, which is to be measured too; build it first: \
-             cargo build --release -p belljar",
+            "cannot find {}, which this benchmark measures; \
+             build it first: cargo build --release -p belljar",
             path.display()
         );
     }

@@ -1,4 +1,4 @@
-//! One line on a terminal's standard error saying what is being measured.
+//! A status line on a terminal's standard error that names the case being measured.
 
 use std::io::{self, IsTerminal as _, Write as _};
 

@@ -1,8 +1,9 @@
-//! `python`: from request to result of `1+1` in Python, against what else runs an agent's Python.
+//! `python`: from request to result of `1+1` in Python, compared with other ways to run an agent's
+//! Python.
 //!
-//! Libraries that restrict Python from inside are measured twice: in a new process, as the answer to
-//! one request costs, and in a process that has them imported and does nothing else. The latter hold
-//! the code by rules of the language alone (pydantic-monty: in a worker process it keeps ready).
+//! Libraries that restrict Python from inside are measured twice: in a new process, as a single
+//! request would cost, and in a process that has already imported them. In the second case only
+//! rules of the language confine the code (pydantic-monty: a worker process it keeps ready).
 
 use std::time::Duration;
 
@@ -25,11 +26,11 @@ const REST: Duration = Duration::from_millis(15);
 /// A library that runs an agent's Python.
 struct PythonLibrary {
     package: &'static str,
-    /// How often it can be timed in a new process: importing it may take long.
+    /// How often the case with a new process is timed: importing the library may take long.
     cold: Frequency,
-    /// What the warm case is called.
+    /// The name of the warm case.
     warm: &'static str,
-    /// Imports it and defines `answer()`, which runs the code anew.
+    /// Python code that imports the library and defines `answer()`, which runs the code afresh.
     script: &'static str,
 }
 
@@ -67,7 +68,7 @@ def answer():
     },
 ];
 
-/// Measures request → result.
+/// Measures the time from request to result.
 pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<BenchRow>> {
     let Some(python) = PythonPeer::of(bench) else { return Ok(Vec::new()) };
     let request = RunRequest::new(Language::Python, CODE);
@@ -97,7 +98,7 @@ impl PythonLibrary {
         let cold = format!("{}print(answer())\n", self.script);
         let cold_name = format!("{}, new process", self.package);
         let warm_name = format!("{}, {}", self.package, self.warm);
-        // By another name than the library's, or Python would import the script.
+        // A file with the library's name would be imported instead of the library.
         let file = format!("answer_by_{}.py", self.package);
         let script = bench.file(&file, &driver_script(self.script))?;
         let mut driver = match ResidentPeer::start(&python.program, &script) {
@@ -117,7 +118,7 @@ impl PythonLibrary {
     }
 }
 
-/// Answers each line of input with the time the answer took, by its own clock, and the answer.
+/// Answers each input line with the time it took, by its own clock, and the answer.
 fn driver_script(library: &str) -> String {
     format!(
         "import sys, time
@@ -131,7 +132,7 @@ for _ in sys.stdin:
     )
 }
 
-/// `CPython` compiled to `WebAssembly`, in a new Deno each time.
+/// `CPython` compiled to `WebAssembly`, in a new Deno process each time.
 fn pyodide(bench: &Bench<'_>) -> anyhow::Result<Option<TimedCase<'static>>> {
     let found = bench.peers.deno.as_ref().zip(bench.peers.pyodide.as_ref());
     let Some((deno, pyodide)) = found else {

@@ -1,4 +1,5 @@
-//! The Python that Belljar itself would use, as a plain program, and the peers among its packages.
+//! The Python interpreter that Belljar would use, run as a plain program, and the peers among its
+//! packages.
 
 use std::{
     collections::BTreeMap,
@@ -17,8 +18,8 @@ use super::{
     rounds::{Frequency, TimedCase},
 };
 
-/// What an interpreter says of itself. The name it was found by may be a launcher that costs time of
-/// its own.
+/// Prints the interpreter's own path and versions. The name in the PATH may be a launcher that adds
+/// time of its own.
 const QUESTIONS: &str = "
 import importlib.metadata, json, platform, sys
 names = ['pandas', 'RestrictedPython', 'smolagents', 'pydantic-monty', 'langgraph',
@@ -34,17 +35,17 @@ print(json.dumps({
 }))
 ";
 
-/// The first Python on the path.
+/// The first Python in the PATH.
 #[derive(Debug, Deserialize)]
 pub(super) struct PythonPeer {
     pub(super) program: PathBuf,
     pub(super) version: String,
-    /// The peers among its packages, with their versions.
+    /// Installed peer packages with their versions.
     pub(super) packages: BTreeMap<String, String>,
 }
 
 impl PythonPeer {
-    /// Finds it, or notes that it is missing: then Belljar has none either.
+    /// Finds it, or records that it is missing; then Belljar has no Python either.
     pub(super) fn of(bench: &Bench<'_>) -> Option<Self> {
         let found = on_path("python3").find_map(|program| {
             let (_, said) = time_program(&program, &["-c", QUESTIONS]).ok()?;
@@ -56,19 +57,19 @@ impl PythonPeer {
         found
     }
 
-    /// The same, if it has pandas; that it has not is said once for every benchmark.
+    /// The same if pandas is installed; otherwise each benchmark that needs pandas reports it.
     pub(super) fn with_pandas(bench: &Bench<'_>, case: &str) -> Option<(Self, String)> {
         let python = Self::of(bench)?;
         let Some(version) = python.packages.get("pandas").cloned() else {
-            let reason = "pandas is not installed for the python3 on the path \
-                          (scripts/peers installs one where `belljar-bench` finds it)";
+            let reason = "pandas is not installed for the python3 in the PATH \
+                          (scripts/peers installs one for belljar-bench)";
             bench.omissions.left_out(case, reason);
             return None;
         };
         Some((python, version))
     }
 
-    /// A new process for each answer.
+    /// A case that starts a new process for each answer.
     pub(super) fn cold(
         &self,
         name: &str,
@@ -85,8 +86,8 @@ impl PythonPeer {
     }
 }
 
-/// Starts this program again with the Python of `scripts/peers` first on the path, if there is one
-/// and it is not already: Belljar and its peers are then measured on the same Python.
+/// Restarts this program with the Python of `scripts/peers` first in the PATH, if there is one and
+/// it is not first already. Belljar and its peers then use the same Python.
 pub(super) fn use_python_of(peers: &Path) -> anyhow::Result<()> {
     let programs = std::path::absolute(peers.join("venv/bin"))?;
     let path = env::var_os("PATH").unwrap_or_default();
@@ -99,5 +100,5 @@ pub(super) fn use_python_of(peers: &Path) -> anyhow::Result<()> {
     let name = arguments.next().unwrap_or_else(|| OsString::from("belljar-bench"));
     let error =
         command(Path::new("/proc/self/exe")).arg0(name).args(arguments).env("PATH", path).exec();
-    Err(error).context("could not start again with the peers' Python")
+    Err(error).context("cannot restart with the peers' Python")
 }

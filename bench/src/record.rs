@@ -1,4 +1,4 @@
-//! What was measured, kept with where and of what (K1): one file per release in `docs/benchmarks/`.
+//! Records of measurements with machine and versions: one file per release in `docs/benchmarks/`.
 
 use std::{
     collections::BTreeMap,
@@ -12,30 +12,31 @@ use serde::{Deserialize, Serialize};
 
 use super::{peers, row::BenchRow};
 
-/// Everything needed to read figures again later.
+/// Everything needed to interpret the figures later.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct BenchRecord {
-    /// When, in milliseconds since 1970.
+    /// Time of the measurement, in milliseconds since 1970.
     recorded_ms: i64,
     belljar: Build,
     pub(super) machine: MachineInfo,
-    /// What was measured beside Belljar, with versions.
+    /// The peers that were measured, with versions.
     versions: BTreeMap<String, String>,
     pub(super) rows: Vec<BenchRow>,
 }
 
-/// Which Belljar it was.
+/// The Belljar build that was measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Build {
     version: String,
-    /// `release` or `debug`; figures of the two do not compare.
+    /// `release` or `debug`; figures of the two cannot be compared.
     profile: String,
-    /// The commit of the current directory, if that is a checkout; `+` if files were changed.
+    /// The commit of the checkout in the current directory, if it is one; ends with `+` if files
+    /// were changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     commit: Option<String>,
 }
 
-/// Where it ran.
+/// The machine that the benchmarks ran on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct MachineInfo {
     processor: String,
@@ -46,7 +47,7 @@ pub(super) struct MachineInfo {
 }
 
 impl MachineInfo {
-    /// This machine.
+    /// Describes the machine this process runs on.
     pub(super) fn this() -> Self {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let cpu = read("/proc/cpuinfo");
@@ -68,14 +69,14 @@ impl MachineInfo {
         }
     }
 
-    /// On one line.
+    /// A one-line description.
     pub(super) fn text(&self) -> String {
         format!("{} × {}, Linux {}", self.cores, self.processor, self.kernel)
     }
 }
 
 impl BenchRecord {
-    /// Of these rows, measured just now.
+    /// A record of rows that were measured just now.
     pub(super) fn new(rows: &[BenchRow]) -> Self {
         let others = rows.iter().filter(|row| !row.is_ours() && !row.version.is_empty());
         let versions = others.map(|row| (row.case.clone(), row.version.clone())).collect();
@@ -93,7 +94,8 @@ impl BenchRecord {
         }
     }
 
-    /// Writes it to a file, which is not to be there yet; into a directory, under the version's name.
+    /// Writes the record to a new file; in a directory, under the version's name. An existing file
+    /// is never overwritten.
     pub(super) fn write(&self, to: &Path) -> anyhow::Result<PathBuf> {
         let path = match to.is_dir() {
             true => to.join(format!("{}.json", self.belljar.version)),
@@ -103,7 +105,7 @@ impl BenchRecord {
         text.push('\n');
         let written =
             fs::File::create_new(&path).and_then(|mut file| file.write_all(text.as_bytes()));
-        written.with_context(|| format!("could not write {}", path.display()))?;
+        written.with_context(|| format!("cannot write {}", path.display()))?;
         Ok(path)
     }
 }

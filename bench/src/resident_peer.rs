@@ -1,5 +1,6 @@
-//! A peer that stays: it is started once, says `ready`, and answers one request per line by its own
-//! clock, so that no pipe is counted against what runs in the same process.
+//! A peer process that is started once, prints `ready`, and answers one request per line. It
+//! measures its own time, so that the pipe does not count against a peer that runs code in its own
+//! process.
 
 use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},
@@ -12,7 +13,7 @@ use anyhow::{Context as _, bail};
 
 use super::peers::command;
 
-/// The peer's process; it ends with this.
+/// The peer's process, killed when this is dropped.
 #[derive(Debug)]
 pub(super) struct ResidentPeer {
     child: Child,
@@ -29,13 +30,14 @@ impl ResidentPeer {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
-            .with_context(|| format!("could not start {}", program.display()))?;
-        let input = child.stdin.take().context("no input")?;
-        let output = BufReader::new(child.stdout.take().context("no output")?);
+            .with_context(|| format!("cannot start {}", program.display()))?;
+        let input = child.stdin.take().context("the process has no standard input")?;
+        let output =
+            BufReader::new(child.stdout.take().context("the process has no standard output")?);
         let mut driver = Self { child, input, output };
         let line = driver.line()?;
         if line != "ready" {
-            bail!("it did not get ready: {}", driver.last_words());
+            bail!("it did not become ready: {}", driver.last_words());
         }
         Ok(driver)
     }
@@ -44,22 +46,22 @@ impl ResidentPeer {
         self.child.id()
     }
 
-    /// Asks once: how long the answer took, and the answer.
+    /// Sends one request and returns the time the answer took, and the answer.
     pub(super) fn ask(&mut self) -> anyhow::Result<(Duration, String)> {
         self.input.write_all(b"\n")?;
         let line = self.line()?;
-        let (nanoseconds, answer) = line.split_once(' ').context("no time")?;
+        let (nanoseconds, answer) = line.split_once(' ').context("the peer reported no time")?;
         Ok((Duration::from_nanos(nanoseconds.parse()?), answer.to_owned()))
     }
 
-    /// The last line of what it complained of, having ended.
+    /// The last line of its standard error, after it has ended.
     fn last_words(&mut self) -> String {
         let mut said = String::new();
         let _ = self.child.kill();
         if let Some(mut complaints) = self.child.stderr.take() {
             let _ = complaints.read_to_string(&mut said);
         }
-        said.lines().last().unwrap_or("it said nothing").to_owned()
+        said.lines().last().unwrap_or("no output").to_owned()
     }
 
     fn line(&mut self) -> anyhow::Result<String> {
@@ -71,7 +73,7 @@ impl ResidentPeer {
 
 impl Drop for ResidentPeer {
     fn drop(&mut self) {
-        // It may have ended by itself; either way it must not stay as a zombie.
+        // The process may have ended by itself; it must be reaped in either case.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,4 +1,4 @@
-//! Cases that take turns, so that a busy moment of the machine hits all of them.
+//! Runs cases in turns, so that a busy moment of the machine affects all of them.
 
 use std::time::Duration;
 
@@ -7,24 +7,24 @@ use anyhow::Context as _;
 use super::{Bench, row::BenchRow, stats::Times};
 
 const ROUNDS: u32 = 50;
-/// Before anything counts: files are cached, pools are full.
+/// Runs of each case that do not count: they fill file caches and pools.
 const WARM_UP: u32 = 20;
 
-/// How often a case is timed, of the number that was asked for.
+/// How often a case is timed, as a share of the requested number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Frequency {
-    /// Every time: ours.
+    /// Every time: Belljar's own cases.
     Always,
-    /// Two of five: still 200 by default. Peers are slow.
+    /// Two of five, which is 200 by default: peers are slow.
     Less,
-    /// One of twenty-five, for what takes a good part of a second.
+    /// One of 25, for cases that take a large part of a second.
     Seldom,
-    /// One of a hundred, for what takes seconds.
+    /// One of a hundred, for cases that take seconds.
     Rarely,
 }
 
 impl Frequency {
-    /// How many of `n`.
+    /// The number of times to run the case, out of `n`.
     pub(super) fn of(self, n: u32) -> u32 {
         match self {
             Self::Always => n,
@@ -35,17 +35,17 @@ impl Frequency {
     }
 }
 
-/// One thing to be timed again and again.
+/// A case that is timed repeatedly.
 pub(super) struct TimedCase<'a> {
     row: BenchRow,
     often: Frequency,
-    /// Does it once, checks the answer and tells the time.
+    /// Runs the case once, checks the answer and returns the time.
     once: Box<dyn FnMut() -> anyhow::Result<Duration> + 'a>,
     times: Times,
 }
 
 impl<'a> TimedCase<'a> {
-    /// A case; its name says whether it is one of ours.
+    /// Creates a case; its name says whether it is one of Belljar's.
     pub(super) fn new(
         name: &str,
         version: &str,
@@ -62,7 +62,7 @@ impl<'a> TimedCase<'a> {
     }
 }
 
-/// Times all cases in turns. A peer that fails at once is named and left out.
+/// Times all cases in turns. A peer that fails while warming up is reported and left out.
 pub(super) fn measure(
     bench: &Bench<'_>,
     name: &str,
@@ -94,7 +94,7 @@ pub(super) fn measure(
         .collect())
 }
 
-/// How many of `n` fall into this round.
+/// How many of the `n` runs belong to this round.
 pub(super) fn share(n: u32, round: u32, rounds: u32) -> u32 {
     let until = |round: u32| u64::from(n) * u64::from(round) / u64::from(rounds);
     u32::try_from(until(round + 1) - until(round)).unwrap_or(u32::MAX)

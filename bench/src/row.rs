@@ -1,4 +1,4 @@
-//! One line of a benchmark's outcome; also its stable JSON form.
+//! One row of a benchmark's results, and its stable JSON form.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use super::{footprint::Footprint, memory::MemoryUse, search::Quality, stats::Times};
 
-/// With fewer times, the worst but one in a hundred is the worst.
+/// Below this number of samples the 99th percentile is just the slowest one, so it is left out.
 const FEWEST_FOR_P99: u64 = 100;
 
-/// How one case of one benchmark went.
+/// The result of one case of one benchmark.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct BenchRow {
     pub(super) bench: String,
@@ -18,17 +18,17 @@ pub(super) struct BenchRow {
     pub(super) n: u64,
     pub(super) p50_ms: Option<f64>,
     pub(super) p95_ms: Option<f64>,
-    /// Where enough was measured to say.
+    /// The 99th percentile, if there are enough samples for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) p99_ms: Option<f64>,
     pub(super) rate_per_s: Option<f64>,
-    /// Peer → how many times better this case is; above 1 it is better.
+    /// Peer → ratio between the two; above 1, this case is better.
     #[serde(default)]
     pub(super) ratio: BTreeMap<String, f64>,
-    /// What was measured, with its version.
+    /// The version of the program that was measured.
     #[serde(default)]
     pub(super) version: String,
-    /// Where it was measured.
+    /// The machine it was measured on.
     #[serde(default)]
     pub(super) machine: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -39,7 +39,7 @@ pub(super) struct BenchRow {
     pub(super) saving: Option<TokenSavings>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) quality: Option<Quality>,
-    /// Against an earlier run, if one was given.
+    /// The difference from an earlier run, with `--compare`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) change: Option<RowChange>,
 }
@@ -47,11 +47,11 @@ pub(super) struct BenchRow {
 /// How a row differs from the same row of an earlier run.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(super) struct RowChange {
-    /// What it was, in the row's own unit.
+    /// The earlier figure, in the row's own unit.
     pub(super) before: f64,
-    /// Positive is worse, in percent.
+    /// Change in percent; positive is worse.
     pub(super) worse_percent: f64,
-    /// More than the tolerance worse.
+    /// Whether it is worse by more than the tolerance.
     pub(super) regressed: bool,
 }
 
@@ -65,7 +65,7 @@ impl BenchRow {
         }
     }
 
-    /// A row of times measured one after the other.
+    /// A row of times that were measured one after the other.
     pub(super) fn timed(bench: &str, case: &str, version: &str, times: &Times) -> Self {
         Self {
             n: times.count(),
@@ -81,7 +81,7 @@ impl BenchRow {
         self.case.starts_with("belljar")
     }
 
-    /// The one figure this row is judged by, and whether less of it is better.
+    /// The figure this row is judged by, and whether lower is better.
     pub(super) fn judged_by(&self) -> Option<(f64, BetterWhen)> {
         if let Some(quality) = self.quality {
             return Some((quality.recall_at_5, BetterWhen::More));
@@ -95,14 +95,14 @@ impl BenchRow {
     }
 }
 
-/// Which way a figure should go.
+/// Whether a lower or a higher figure is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BetterWhen {
     More,
     Less,
 }
 
-/// Gives each row of ours its ratio to each peer of the same benchmark.
+/// Adds to each Belljar row its ratio to each peer of the same benchmark.
 pub(super) fn add_ratios(rows: &mut [BenchRow]) {
     let peers: Vec<BenchRow> = rows.iter().filter(|row| !row.is_ours()).cloned().collect();
     for row in rows.iter_mut().filter(|row| row.is_ours()) {

@@ -1,7 +1,7 @@
-//! `savings`: what a model does not have to read of three big results of real MCP servers: a log of
-//! 20 MB, 200,000 rows of a database, the history of 20,000 commits.
+//! `savings`: how much less a model reads with Belljar, on three large results of real MCP servers:
+//! a log of 20 MB, 200,000 database rows, and a history of 20,000 commits.
 //!
-//! What a model would have read without Belljar is the same call made directly, by the same bridge.
+//! The size without Belljar is that of the same call made directly through the same bridge.
 
 mod data;
 
@@ -22,22 +22,22 @@ use super::{
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// One big result.
+/// A case with one large result.
 struct SavingsCase {
     name: &'static str,
-    /// The server, as code names it, and its program as `scripts/servers` installs it.
+    /// The server's name in code, and its program as `scripts/servers` installs it.
     server: &'static str,
     program: &'static str,
-    /// The tool that gives the result, and what makes the answer of it.
+    /// The tool that returns the result, and the code that reduces it to the answer.
     tool: &'static str,
     code: &'static str,
-    /// Makes the data in a directory: the server's arguments and the tool's.
+    /// Creates the data in a directory and returns the arguments of the server and of the tool.
     make: fn(&Bench<'_>, &Path) -> anyhow::Result<ServerData>,
-    /// What the answer counts, and how many of them there are.
+    /// The field of the answer with the count, and the correct count.
     counted: (&'static str, u64),
 }
 
-/// Data, as a server is told of it.
+/// Generated data, as arguments for the server and for the tool.
 struct ServerData {
     server: Vec<String>,
     tool: Value,
@@ -73,7 +73,7 @@ const CASES: [SavingsCase; 3] = [
     },
 ];
 
-/// Measures all three, those whose servers are installed.
+/// Measures each of the three cases whose server is installed.
 pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<BenchRow>> {
     let mut rows = Vec::new();
     for case in &CASES {
@@ -81,7 +81,7 @@ pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<BenchRow>> {
             bench.progress.show(&format!("savings: {}", case.name));
             rows.push(case.measure(bench).context(case.name)?);
         } else {
-            let reason = "its MCP server is not installed (scripts/servers installs it)";
+            let reason = "its MCP server is not installed; install it with scripts/servers";
             bench.omissions.left_out(case.name, reason);
         }
     }
@@ -126,7 +126,7 @@ impl SavingsCase {
         tool_host::spec(self.server, raw, bench.scratch.path())
     }
 
-    /// How many bytes the call gives to who makes it without code.
+    /// The size of the result, in bytes, for a client that calls the tool without code.
     fn read_by_hand(&self, host: &ToolHost, arguments: &Value) -> anyhow::Result<usize> {
         let name = format!("{}__{}", self.server, self.tool);
         let answer = host.runtime.block_on(host.call(&name, arguments))?;

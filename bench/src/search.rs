@@ -1,8 +1,9 @@
-//! `search`: how well tools are found by intent, and how fast (D5).
+//! `search`: quality and speed of tool search by intent.
 //!
-//! Quality needs questions whose answers are known (`--data`); one row for each set and way to search,
-//! then their averages: over all questions, and over the half that no weight was chosen on. Speed is
-//! measured on the same tools, again and again under other servers, or on made-up ones.
+//! Quality needs questions with known answers (`--data`). It has one row for each question set and
+//! search method, then averages: over all questions, and over the half that was not used to choose
+//! the weights. Speed is measured on the same tools, repeated under other server names, or on
+//! generated tools.
 
 mod data;
 mod plain;
@@ -20,11 +21,11 @@ pub(super) use quality::Quality;
 /// Measures quality, if there are questions, and speed.
 pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<BenchRow>> {
     let sets = match &bench.arguments.data {
-        Some(directory) => QuestionSet::all(directory).context("no questions could be read")?,
+        Some(directory) => QuestionSet::all(directory).context("cannot read the questions")?,
         None => Vec::new(),
     };
     if sets.is_empty() {
-        let reason = "no questions with known answers (--data DIR, a directory for each set)";
+        let reason = "no questions with known answers; pass --data DIR with one directory per set";
         bench.omissions.left_out("search quality", reason);
     }
     let mut rows = quality(bench, &sets);
@@ -51,7 +52,7 @@ fn quality(bench: &Bench<'_>, sets: &[QuestionSet]) -> Vec<BenchRow> {
     of_sets
 }
 
-/// The mean over sets, each counting alike.
+/// The mean over question sets; every set has the same weight.
 fn averages(name: &str, of_sets: &[(SearchMethod, usize, Quality)]) -> Vec<BenchRow> {
     let average = |way: SearchMethod| {
         let of_way = || of_sets.iter().filter(move |(other, ..)| *other == way);

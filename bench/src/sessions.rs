@@ -1,5 +1,5 @@
-//! `sessions`: a call in a live session, checkpoint, fork and rollback, small and with state, and what
-//! many sessions cost in memory.
+//! `sessions`: a call in a live session, checkpoint, fork and rollback, with little and with much
+//! state, and the memory of many sessions.
 
 mod many_sessions;
 mod over_http;
@@ -16,16 +16,16 @@ use tokio::runtime::Runtime;
 
 use super::{Bench, expect_value, row::BenchRow, stats::Times, warm_host_of};
 
-/// Before anything counts.
+/// Calls that do not count, to warm up.
 const WARM_UP: u32 = 20;
-/// What of the times asked for is spent on each size of the curve.
+/// Each size of the state is timed with this fraction of the requested number.
 const CURVE_SHARE: u32 = 10;
-/// Until what an ended guest leaves is cleared away, which nobody waits for.
+/// Time for the host to clean up after an ended guest; it is not part of any measurement.
 const REST: Duration = Duration::from_millis(5);
-/// State held in memory, in MB.
+/// Sizes of the state in memory, in MB.
 const CURVE: [u64; 3] = [10, 50, 200];
 
-/// Measures all of it.
+/// Runs all session benchmarks.
 pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<BenchRow>> {
     let n = bench.arguments.n;
     let (runtime, sandbox) = warm_host_of([])?;
@@ -47,7 +47,7 @@ pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<BenchRow>> {
     Ok(rows)
 }
 
-/// Measures as a host asks: from a task of its runtime, not from a thread that only waits for one.
+/// Measures on a task of the runtime, as a host calls it; waiting on another thread would add time.
 fn on(
     runtime: &Runtime,
     measured: impl Future<Output = anyhow::Result<Vec<BenchRow>>> + Send + 'static,
@@ -64,7 +64,7 @@ fn row(case: &str, times: &Times) -> BenchRow {
     BenchRow::timed("sessions", case, env!("CARGO_PKG_VERSION"), times)
 }
 
-/// Everything about a session that holds next to nothing.
+/// Measures a session with almost no state.
 async fn small(
     sandbox: Sandbox,
     language: Language,
@@ -91,7 +91,7 @@ async fn small(
     Ok(rows)
 }
 
-/// The same with so much in memory.
+/// Measures a session with this much state.
 async fn with_state(sandbox: Sandbox, megabytes: u64, n: u32) -> anyhow::Result<Vec<BenchRow>> {
     let session =
         sandbox.session(Language::Python).memory(2 << 30).open().await.map_err(session_error)?;
@@ -104,7 +104,7 @@ async fn with_state(sandbox: Sandbox, megabytes: u64, n: u32) -> anyhow::Result<
     Ok(branches.rows(&format!("python session of {megabytes} MB")))
 }
 
-/// Times of what makes and takes branches.
+/// Times of the operations on branches.
 #[derive(Debug, Default)]
 struct BranchTimes {
     checkpoint: Times,
@@ -116,7 +116,7 @@ impl BranchTimes {
     async fn measure(
         session: &Session,
         n: u32,
-        (change, painter): (&str, &str),
+        (change, read): (&str, &str),
     ) -> anyhow::Result<Self> {
         let mut times = Self::default();
         let mut last = None;
@@ -136,14 +136,15 @@ impl BranchTimes {
             }
             tokio::time::sleep(REST).await;
         }
-        let last = last.context("there is no checkpoint")?;
+        let last = last.context("no checkpoint was taken")?;
         for _ in 0..n {
             ensure!(session.run(change).await.success, "a run failed");
             let began = Instant::now();
             session.rollback(&last).await.map_err(session_error)?;
             times.rollback.add(began.elapsed());
-            // Waits until the checkpoint is there again, which is nobody's wait here.
-            expect_value(&session.run(painter).await, "1")?;
+            // This run waits until the session has its checkpoint again; the caller of a rollback
+            // does not.
+            expect_value(&session.run(read).await, "1")?;
         }
         Ok(times)
     }

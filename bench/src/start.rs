@@ -1,10 +1,10 @@
-//! `start`: from request to result of `1+1`, one after the other.
+//! `start`: from request to result of `1+1`, one run after the other.
 //!
-//! The case `belljar typescript` asks a host that has had 3 ms to park a new cell, as a pre-started
-//! peer is asked when it waits; `back to back` asks again at once, and so measures how fast cells
-//! are replaced.
+//! In the case `belljar typescript` the host has had 3 ms to park a new cell, just as a pre-started
+//! peer is already waiting. `back to back` sends the next request at once and so measures how fast
+//! cells are replaced.
 //!
-//! Ours and the peers take turns in rounds, so that a busy moment of the machine hits all of them.
+//! Belljar and the peers take turns, so that a busy moment of the machine affects all of them.
 
 use std::{
     path::Path,
@@ -28,17 +28,17 @@ use super::{
 const WARM_UP: u32 = 50;
 const ROUNDS: u32 = 50;
 
-/// Long enough that the cell that was used is cleared away and another one parked.
+/// Long enough for the host to remove the used cell and park another one.
 const REST: Duration = Duration::from_millis(3);
 
 const CODE: &str = "1+1";
-/// What a pre-started Deno does: waits for code, runs it once, ends.
+/// The script of a pre-started Deno: it waits for code, runs it once and exits.
 pub(super) const WARM_SCRIPT: &str = "console.log('ready');
 const code = await new Response(Deno.stdin.readable).text();
 console.log(await new Function('return (async () => (' + code + '))()')());
 ";
 
-/// Measures request → result.
+/// Measures the time from request to result.
 pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<BenchRow>> {
     let n = bench.arguments.n;
     let rounds = ROUNDS.min(n);
@@ -62,12 +62,13 @@ pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<BenchRow>> {
     Ok(cases.into_rows())
 }
 
-/// How requests follow each other.
+/// The pause before the next request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Pace {
-    /// Each as soon as the one before is answered: parking new cells competes with running code.
+    /// None: parking new cells competes with running code.
     BackToBack,
-    /// Each finds the pool full, as a pre-started peer is found waiting.
+    /// Long enough that each request finds a full pool, just as a pre-started peer is already
+    /// waiting.
     Apart,
 }
 
@@ -86,7 +87,7 @@ async fn runs(sandbox: &Sandbox, n: u32, pace: Pace) -> anyhow::Result<Vec<Durat
     Ok(times)
 }
 
-/// The times of every case.
+/// The times of each case.
 struct Cases<'a> {
     bench: &'a Bench<'a>,
     back_to_back: Times,

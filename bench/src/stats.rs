@@ -13,7 +13,7 @@ impl Times {
         self.milliseconds.push(time.as_secs_f64() * 1000.0);
     }
 
-    /// A time that was measured by somebody else.
+    /// Adds a time that a peer measured itself.
     pub(super) fn add_ms(&mut self, milliseconds: f64) {
         self.milliseconds.push(milliseconds);
     }
@@ -22,7 +22,7 @@ impl Times {
         self.milliseconds.len() as u64
     }
 
-    /// The smallest time that at least `percent` of the times do not exceed.
+    /// The smallest measured time that is not exceeded by at least `percent` of the times.
     pub(super) fn percentile(&self, percent: usize) -> Option<f64> {
         let mut sorted = self.milliseconds.clone();
         sorted.sort_by(f64::total_cmp);
@@ -30,7 +30,7 @@ impl Times {
         sorted.get(rank - 1).copied()
     }
 
-    /// How many would be done in a second, one after the other.
+    /// Runs per second, one after the other.
     pub(super) fn rate_per_s(&self) -> Option<f64> {
         let total: f64 = self.milliseconds.iter().sum();
         (total > 0.0).then(|| self.milliseconds.len() as f64 * 1000.0 / total)

@@ -1,4 +1,4 @@
-//! Rows as a table for people.
+//! Formats rows as a table for people.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use super::{
     row::BenchRow,
 };
 
-/// Lays the rows out, one table per benchmark.
+/// Formats the rows, one table per benchmark.
 pub(super) fn table(rows: &[BenchRow], painter: Painter) -> String {
     let mut text = String::new();
     for group in rows.chunk_by(|a, b| a.bench == b.bench) {
@@ -66,7 +66,7 @@ fn named(row: &BenchRow, width: usize, painter: Painter) -> String {
     if row.is_ours() { painter.paint(Paint::Accent, &name) } else { name }
 }
 
-/// Calls take less than what other benchmarks would round to nothing.
+/// Tool calls need more decimals: they take less than other benchmarks would round to zero.
 fn time(ms: f64) -> String {
     if ms < 0.2 { format!("{:.1} µs", ms * 1e3) } else { milliseconds(ms) }
 }
@@ -87,7 +87,7 @@ fn notes(row: &BenchRow, painter: Painter) -> Vec<String> {
         notes.push(painter.paint(role, &footprint.to_string()));
     }
     if row.memory.is_some_and(|memory| !memory.exact) {
-        let text = "shared pages are counted in every process; as root they are counted once";
+        let text = "shared pages are counted in every process; run as root to count them once";
         notes.push(painter.paint(Paint::Caution, &format!("{}: {text}", row.case)));
     }
     if let Some(change) = row.change {

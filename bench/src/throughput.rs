@@ -1,4 +1,4 @@
-//! `throughput`: as many runs as fit into a time, and whether anything grows meanwhile.
+//! `throughput`: runs per second over a longer time, and whether resource use grows meanwhile.
 
 use std::{
     sync::{
@@ -25,7 +25,7 @@ use super::{
 const CONCURRENCY: usize = 4;
 const PEER_CONCURRENCY: usize = 2;
 const WARM_UP: usize = 500;
-/// A peer's rate is steady long before ours has shown that nothing grows.
+/// Peers are measured for a shorter time: only Belljar must show that nothing grows.
 const PEER_SECONDS: u64 = 10;
 const SAMPLE: Duration = Duration::from_secs(1);
 
@@ -71,7 +71,7 @@ fn ours(bench: &Bench<'_>, time: Duration) -> anyhow::Result<BenchRow> {
     Ok(BenchRow { rate_per_s: Some(rate), footprint: Some(footprint), ..row })
 }
 
-/// What is held once the pool is full again and ended cells are reaped.
+/// Resource use once the pool is full again and ended cells are reaped.
 async fn at_rest() -> ResourceUsage {
     tokio::time::sleep(SAMPLE).await;
     ResourceUsage::now()
@@ -118,7 +118,7 @@ fn peer(peer: &Peer, script: &std::path::Path, time: Duration) -> anyhow::Result
         let lanes: Vec<_> = (0..PEER_CONCURRENCY).map(|_| scope.spawn(lane)).collect();
         lanes
             .into_iter()
-            .map(|lane| lane.join().unwrap_or_else(|_| anyhow::bail!("a lane panicked")))
+            .map(|lane| lane.join().unwrap_or_else(|_| anyhow::bail!("a worker thread panicked")))
             .collect()
     });
     let mut times = Times::default();

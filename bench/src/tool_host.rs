@@ -1,5 +1,5 @@
-//! Hosts with tools: a server inside this program that does next to nothing, a bridge to it, and a
-//! sandbox whose code calls it.
+//! Hosts with tools: a minimal MCP server inside this program, a bridge to it, and a sandbox whose
+//! code calls it.
 
 use std::{
     collections::BTreeMap,
@@ -23,11 +23,11 @@ use tokio::runtime::Runtime;
 
 use super::warm_host_of;
 
-/// Servers of a benchmark may take their time over big results.
+/// Generous timeout: servers may need long for large results.
 pub(super) const TOOL_TIMEOUT: Duration = Duration::from_secs(300);
-/// The server, as code names it.
+/// The server's name in code.
 const SERVER: &str = "bench";
-/// This program, even when its file was replaced since it started.
+/// The path of this executable, even if the file was replaced since it started.
 const THIS_PROGRAM: &str = "/proc/self/exe";
 
 /// A warm host with tools.
@@ -37,8 +37,8 @@ pub(super) struct ToolHost {
 }
 
 impl ToolHost {
-    /// A host with these servers, all of whose tools are allowed. Without a store nothing is
-    /// written down.
+    /// Starts a host with these servers and allows all their tools. Without a store it records
+    /// nothing.
     pub(super) fn new(
         ready: impl IntoIterator<Item = Language>,
         server: Option<Arc<InProcessServer>>,
@@ -66,7 +66,7 @@ impl ToolHost {
         Ok(Self { runtime, executor: Executor::new(sandbox, Some(bridge), store) })
     }
 
-    /// Runs a request to its end and gives its whole time; a run that fails is an error.
+    /// Runs a request to its end and returns its total time; a failed run is an error.
     pub(super) fn run(
         &self,
         request: RunRequest,
@@ -83,7 +83,7 @@ impl ToolHost {
         }
     }
 
-    /// Calls a tool directly, without code, and gives what it answers.
+    /// Calls a tool directly, without code, and returns its result.
     pub(super) async fn call(&self, tool: &str, arguments: &Value) -> anyhow::Result<Vec<u8>> {
         let context = RunContext {
             run_id: "bench".to_owned(),
@@ -93,18 +93,18 @@ impl ToolHost {
             code: String::new(),
             observer: Arc::new(NoObserver),
         };
-        let bridge = self.executor.bridge().context("no bridge")?;
+        let bridge = self.executor.bridge().context("the host has no bridge to tools")?;
         let call = bridge.call(&context, tool, arguments.to_string().into_bytes());
         call.await.map_err(|fault| anyhow::anyhow!(fault.message))
     }
 
-    /// Ends the host and everything it holds.
+    /// Ends the host and all its processes.
     pub(super) fn end(self) {
         self.runtime.block_on(self.executor.shutdown());
     }
 }
 
-/// A server as it would be started from here.
+/// The configuration of a server that this program can start.
 pub(super) fn spec(name: &str, raw: RawServer, directory: &Path) -> anyhow::Result<ServerSpec> {
     let variables: BTreeMap<String, String> = env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
@@ -112,7 +112,7 @@ pub(super) fn spec(name: &str, raw: RawServer, directory: &Path) -> anyhow::Resu
     Ok(ServerSpec::check(name, raw, Surroundings { variables: &variables, directory })?)
 }
 
-/// `add(a, b)` adds, and `records()` gives what was prepared for it.
+/// A server with two tools: `add(a, b)` adds, and `records()` returns the prepared data.
 #[derive(Debug)]
 pub(super) struct InProcessServer {
     tools: Arc<Vec<Tool>>,
@@ -143,23 +143,25 @@ impl InProcessServer {
         })
     }
 
-    /// The times between calls that followed each other, since this was last asked.
+    /// Takes the times between consecutive calls since the last time this was called.
     pub(super) fn intervals(&self) -> Vec<Duration> {
         let arrivals = std::mem::take(&mut *lock(&self.arrivals));
         let pairs = arrivals.iter().zip(arrivals.iter().skip(1));
         pairs.map(|(one, next)| next.duration_since(*one)).collect()
     }
 
-    /// What `records` is going to give, once.
+    /// Sets the data that the next call of `records` returns, once.
     pub(super) fn prepare(&self, records: Value) {
         *lock(&self.prepared) = Some(records);
     }
 
     fn answer(&self, tool: &str, arguments: &Map<String, Value>) -> anyhow::Result<Value> {
         if tool == "records" {
-            return lock(&self.prepared).take().context("nothing is prepared");
+            return lock(&self.prepared).take().context("no records are prepared");
         }
-        let number = |name| arguments.get(name).and_then(Value::as_i64).context("no number");
+        let number = |name| {
+            arguments.get(name).and_then(Value::as_i64).context("an argument is not a number")
+        };
         Ok(json!(number("a")? + number("b")?))
     }
 }

@@ -1,5 +1,5 @@
-//! 10 MB of JSON as the result of a tool: parsed, filtered, grouped, a small answer out; against
-//! Deno, which gets the same from its standard input.
+//! 10 MB of JSON as a tool result, parsed, filtered and grouped into a small answer; compared with
+//! Deno, which reads the same data from its standard input.
 
 use std::time::Duration;
 
@@ -16,9 +16,10 @@ use super::{
     tool_host::{InProcessServer, ToolHost},
 };
 
-/// Calls are timed by the thousand, and each of these takes as long as a thousand of them.
+/// Divisor for the number of runs: plain calls are timed by the thousand, and each of these runs
+/// takes as long as a thousand of them.
 const MOST: u32 = 50;
-/// What the rows are called.
+/// Name of the benchmark in the rows.
 const NAME: &str = "tool result of 10 MB";
 
 /// Measures the whole run.
@@ -31,7 +32,7 @@ pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<BenchRow>> {
     let host = ToolHost::new([Language::TypeScript], Some(server.clone()), Vec::new(), around)?;
     let code = format!("const records = await mcp.bench.records();\n{}return answer;", json::WORK);
     let once = || -> anyhow::Result<(Duration, String)> {
-        // A tool has its result; to make it is not ours.
+        // Prepared before the timer starts: producing the data is the tool's time, not Belljar's.
         server.prepare(records.clone());
         let request = RunRequest::typescript(code.as_str());
         let (time, result) = host.run(request, RunDurability::IfAsked)?;

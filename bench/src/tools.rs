@@ -1,9 +1,9 @@
-//! `tools`: a call from code to a tool inside this program and back, one after the other.
+//! `tools`: calls from code to a tool inside this program, one after the other.
 //!
-//! Plain calls are timed by the code itself. The clock of a durable run stands still between its
-//! inputs, so there the tool notes when it is called, and the times between two calls count. All
-//! happens in a project: each call leaves an audit row, and that of a durable run is on disk before
-//! the code gets its answer.
+//! The code itself times plain calls. In a durable run the clock stands still between inputs, so
+//! the tool records when it is called, and the times between two calls count. Everything happens in
+//! a project: each call writes an audit row, and in a durable run it is on disk before the code
+//! gets its answer.
 
 use std::{
     fs,
@@ -33,15 +33,15 @@ use super::{
 };
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// All cases take turns, so that a busy moment of the machine hits all of them.
+/// Number of rounds. Cases take turns, so that a busy moment of the machine affects all of them.
 const ROUNDS: u32 = 4;
-/// More calls than this in one run take longer than it may.
+/// Upper bound of calls in one run: more would exceed the run's time limit.
 const MOST_CALLS: u32 = 20_000;
-/// What the rows of durable calls are called.
+/// Name of the durable case in the rows.
 const DURABLE: &str = "tools, durable";
-/// What a small commit writes, in bytes.
+/// Size of a small commit, in bytes.
 const PAGES: usize = 2 * 4096;
-/// A durable call takes as long as the disk does, so there are fewer.
+/// Divisor for the number of durable calls: each takes as long as the disk does.
 const FEWER: u32 = 4;
 
 const TYPESCRIPT: &str = "const times: number[] = [];
@@ -63,7 +63,7 @@ for i in range(context['calls']):
 times
 ";
 
-/// One kind of call.
+/// A kind of call to measure.
 struct CallCase {
     name: &'static str,
     language: Language,
@@ -71,17 +71,17 @@ struct CallCase {
     times: Times,
 }
 
-/// Measures calls, and then the answer to 10 MB.
+/// Measures calls, and then runs on 10 MB of JSON.
 pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<BenchRow>> {
     let project = project(bench.scratch.path());
-    let project = project.context("could not make a directory for the journal")?;
+    let project = project.context("cannot create a directory for the journal")?;
     let mut rows = calls(bench, project.path())?;
     rows.extend(tool_json::measure(bench)?);
     Ok(rows)
 }
 
-/// A directory on the disk that the current directory is on: that of a journal in a project. What is
-/// temporary is often kept in memory instead.
+/// Creates a directory on the disk of the current directory, where a project's journal would be.
+/// The temporary directory is often in memory.
 pub(super) fn project(scratch: &Path) -> io::Result<TempDir> {
     let disk = |path: &Path| fs::metadata(path).map(|metadata| metadata.dev());
     let here = Path::new(".");
@@ -119,7 +119,7 @@ fn calls(bench: &Bench<'_>, project: &Path) -> anyhow::Result<Vec<BenchRow>> {
             bench.progress.show(&format!("tools: {}, round {round} of {ROUNDS}", case.name));
             case.round(bench.arguments.n, &host, &server)?;
             if round == 0 {
-                // Files are cached and pools are full from here on.
+                // From here on files are cached and pools are full.
                 case.times = Times::default();
             }
         }
@@ -133,7 +133,7 @@ fn calls(bench: &Bench<'_>, project: &Path) -> anyhow::Result<Vec<BenchRow>> {
     Ok(rows)
 }
 
-/// What the disk alone takes for what a durable call writes down: the intent, then the outcome.
+/// Time of the disk alone for the two commits of a durable call: the intent, then the outcome.
 fn two_writes(file: &mut File) -> io::Result<Duration> {
     let began = Instant::now();
     for _ in 0..2 {
@@ -142,7 +142,7 @@ fn two_writes(file: &mut File) -> io::Result<Duration> {
     Ok(began.elapsed())
 }
 
-/// What the disk alone takes for a small commit.
+/// Time of the disk alone for one small commit.
 pub(super) fn write_and_sync(file: &mut File) -> io::Result<()> {
     file.write_all(&[1; PAGES])?;
     file.sync_all()
@@ -170,7 +170,11 @@ impl CallCase {
         };
         let (_, result) = host.run(request, self.durability).context(self.name)?;
         let by_tool = server.intervals();
-        ensure!(result.metrics.tool_calls == calls, "{} calls", result.metrics.tool_calls);
+        ensure!(
+            result.metrics.tool_calls == calls,
+            "expected {calls} calls, got {}",
+            result.metrics.tool_calls
+        );
         if is_durable {
             self.times.extend(by_tool);
         } else {

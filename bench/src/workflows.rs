@@ -1,8 +1,9 @@
-//! `workflows`: what durability costs a graph of tasks, on the disk of the current directory.
+//! `workflows`: the cost of durability for a graph of tasks, on the disk of the current directory.
 //!
-//! A checkpoint is what the engine commits after a task. Five tasks are those of `examples/workflows`,
-//! with a real MCP server, a real cell and an answer at once. Of a thousand tasks that do nothing, only
-//! the scheduling is left. A workflow is resumed by a new process after its host was killed.
+//! A checkpoint is the commit after a task. The five tasks are those of `examples/workflows`, with
+//! a real MCP server, a real cell and an immediate approval. With a thousand tasks that do nothing,
+//! only the scheduling remains. The last case resumes a workflow in a new process after its host
+//! was killed.
 
 mod checkpoint;
 mod counting_server;
@@ -18,10 +19,10 @@ use langgraph::LangGraph;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Measures all of it.
+/// Runs all workflow benchmarks.
 pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<BenchRow>> {
     let project = tools::project(bench.scratch.path());
-    let directory = project.context("could not make a directory for workflows")?;
+    let directory = project.context("cannot create a directory for workflows")?;
     let project = std::path::absolute(directory.path())?;
     let python = PythonPeer::of(bench);
     let peer = python.as_ref().and_then(|python| LangGraph::of(bench, python, &project));

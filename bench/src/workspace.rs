@@ -1,5 +1,5 @@
-//! `workspace`: a script that edits 8 of a directory's 1,000 files, and the list of what it changed;
-//! against a copy of the directory and a comparison of the two.
+//! `workspace`: a script that edits 8 of the 1,000 files of a directory, and the list of changes;
+//! compared with copying the directory and comparing both.
 
 use std::{
     fs,
@@ -26,13 +26,17 @@ const REST: Duration = Duration::from_millis(10);
 /// Edits the first file of every fifth directory.
 const EDIT: &str = "for i in 0 5 10 15 20 25 30 35; do echo edited >> $i/0.txt; done";
 
-/// Measures the whole run: directory shown, files edited, changes listed.
+/// Measures the whole run: view of the directory, edits, list of changes.
 pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<BenchRow>> {
     let directory = bench.scratch.path().join("workspace");
-    fill(&directory).context("could not make the directory to work on")?;
+    fill(&directory).context("cannot create the directory to work on")?;
     let ours = HostCases::new(request(&directory), REST, |result| {
         let changed = result.changes.len();
-        ensure!(result.success && changed == EDITED, "{changed} changes: {:?}", result.error);
+        ensure!(
+            result.success && changed == EDITED,
+            "{changed} files changed instead of {EDITED}: {:?}",
+            result.error
+        );
         Ok(())
     })?;
     let mut cases = vec![ours.case("belljar workspace")];
@@ -51,7 +55,7 @@ fn request(directory: &Path) -> RunRequest {
     RunRequest { workspace: Some(workspace), ..RunRequest::new(Language::Bash, EDIT) }
 }
 
-/// About a kilobyte in each file, as in a directory of source code.
+/// About a kilobyte per file, as in a directory of source code.
 fn fill(directory: &Path) -> std::io::Result<()> {
     let text = "a line of some length, as there are many\n".repeat(25);
     for number in 0..DIRECTORIES {
@@ -64,7 +68,7 @@ fn fill(directory: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// What one does without a copy-on-write view. Removing the copy is not counted.
+/// The way without a copy-on-write view: copy and compare. Removing the copy is not timed.
 fn copy_and_compare(bench: &Bench<'_>, bash: &PeerProgram, directory: &Path) -> TimedCase<'static> {
     let copy = bench.scratch.path().join("copy");
     let script = format!(
@@ -80,7 +84,7 @@ fn copy_and_compare(bench: &Bench<'_>, bash: &PeerProgram, directory: &Path) -> 
     })
 }
 
-/// An overlay by bubblewrap, and the list of what is in its upper layer.
+/// An overlay made by bubblewrap, and the list of files in its upper layer.
 fn bubblewrap(bench: &Bench<'_>, directory: &Path) -> Option<TimedCase<'static>> {
     let Some(tool) = &bench.peers.bubblewrap else {
         bench.omissions.missing("bwrap");
@@ -88,7 +92,7 @@ fn bubblewrap(bench: &Bench<'_>, directory: &Path) -> Option<TimedCase<'static>>
     };
     let (_, help) = time_program(&tool.program, &["--help"]).unwrap_or_default();
     if !help.contains("--overlay ") {
-        let reason = format!("bubblewrap {} has no --overlay (0.11 has)", tool.version);
+        let reason = format!("bubblewrap {} has no --overlay; 0.11 has it", tool.version);
         bench.omissions.left_out("bubblewrap overlay", &reason);
         return None;
     }

@@ -1,4 +1,4 @@
-//! K1: growth is called growth, and noise is not.
+//! Growth is detected, and noise is not taken for growth.
 
 use super::{Footprint, ResourceUsage};
 
@@ -34,6 +34,6 @@ fn k1_whatever_grows_while_working_is_not_flat() {
 fn k1_whatever_is_left_behind_is_not_flat() {
     assert!(!Footprint::new(held(50.0, 12), &[], held(50.0, 13)).flat);
     assert!(!Footprint::new(held(50.0, 12), &[], held(80.0, 12)).flat);
-    // Control.
+    // Control: nothing is left behind.
     assert!(Footprint::new(held(50.0, 12), &[], held(50.0, 12)).flat);
 }

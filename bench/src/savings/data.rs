@@ -1,4 +1,4 @@
-//! The data behind the three big results, made up in a directory.
+//! Generates the data behind the three large results.
 
 use std::{
     fmt::Write as _,
@@ -18,18 +18,19 @@ use super::{
     ServerData,
 };
 
-/// Lines of the log; together they are 20 MB.
+/// Number of log lines; together they are 20 MB.
 pub(super) const LOG_LINES: u64 = 216_000;
-/// Rows of the database.
+/// Number of database rows.
 pub(super) const ROWS: u64 = 200_000;
-/// Commits of the repository.
+/// Number of commits in the repository.
 pub(super) const COMMITS: u64 = 20_000;
 
 const SERVICES: [&str; 6] = ["api", "auth", "billing", "search", "mail", "jobs"];
 const AUTHORS: [&str; 6] =
     ["Ada Okafor", "Mateo Rossi", "Yuki Tanaka", "Priya Raman", "Chen Wei", "Noah Becker"];
 
-/// The database, made by the Python of its server: rows that are the same every time.
+/// A Python script that writes the database, with the same rows every time. The server's own Python
+/// runs it.
 const MAKE_DATABASE: &str = "
 import sqlite3, sys
 regions = ('north', 'south', 'east', 'west', 'centre')
@@ -41,7 +42,7 @@ db.executemany('INSERT INTO orders VALUES (?, ?, ?, ?)', rows)
 db.commit()
 ";
 
-/// A log of several services.
+/// Writes a log of several services.
 pub(super) fn log(_: &Bench<'_>, directory: &Path) -> anyhow::Result<ServerData> {
     let mut random = SeededRandom::new(0x10_95);
     let mut text = String::new();
@@ -62,7 +63,7 @@ pub(super) fn log(_: &Bench<'_>, directory: &Path) -> anyhow::Result<ServerData>
     Ok(ServerData { server: vec![shown(directory)], tool: json!({ "path": path }) })
 }
 
-/// A table of orders.
+/// Writes a database with a table of orders.
 pub(super) fn database(bench: &Bench<'_>, directory: &Path) -> anyhow::Result<ServerData> {
     let path = shown(&directory.join("orders.db"));
     let python = std::path::absolute(bench.arguments.servers.join("sqlite/bin/python3"))?;
@@ -71,9 +72,9 @@ pub(super) fn database(bench: &Bench<'_>, directory: &Path) -> anyhow::Result<Se
     Ok(ServerData { server: vec!["--db-path".to_owned(), path], tool: json!({ "query": query }) })
 }
 
-/// A repository with a long history of empty commits.
+/// Creates a repository with a long history of empty commits.
 pub(super) fn repository(_: &Bench<'_>, directory: &Path) -> anyhow::Result<ServerData> {
-    let git: PathBuf = on_path("git").next().context("there is no git on the path")?;
+    let git: PathBuf = on_path("git").next().context("cannot find git in the PATH")?;
     let path = shown(directory);
     let mut random = SeededRandom::new(0x917);
     let mut stream = String::new();

@@ -1,5 +1,5 @@
-//! Tools to search, and questions whose answers are known: a directory for each set, with
-//! `tools.jsonl` and any number of `queries*.jsonl`.
+//! Tools to search, and questions with known answers: one directory per set, with `tools.jsonl` and
+//! any number of `queries*.jsonl`.
 
 use std::{
     collections::HashMap,
@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 const TOOLS: &str = "tools.jsonl";
 
-/// A tool as the file has it; fields that are not here are not used.
+/// A tool as stored in the file; other fields are ignored.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct SearchTool {
     id: String,
@@ -37,7 +37,7 @@ pub(super) struct SearchQuestion {
     gold: Vec<String>,
     #[serde(default)]
     pub(super) server_hint: Option<String>,
-    /// The places of the right tools in the list of tools.
+    /// Indices of the correct tools in the list of tools.
     #[serde(skip)]
     pub(super) right: Vec<usize>,
 }
@@ -85,7 +85,7 @@ impl SearchTool {
 }
 
 impl QuestionSet {
-    /// All sets of a directory, by name.
+    /// Reads all sets of a directory, sorted by name.
     pub(super) fn all(directory: &Path) -> anyhow::Result<Vec<Self>> {
         let mut sets = Vec::new();
         for path in sorted(directory)? {
@@ -121,7 +121,7 @@ impl QuestionSet {
         Index::new(self.tools.iter().map(SearchTool::document))
     }
 
-    /// Where each tool is in the list.
+    /// Tool name → index in the list of tools.
     pub(super) fn places(&self) -> HashMap<Key, usize> {
         let key = |tool: &SearchTool| Key { server: tool.server.clone(), name: tool.name.clone() };
         self.tools.iter().enumerate().map(|(place, tool)| (key(tool), place)).collect()
@@ -129,8 +129,8 @@ impl QuestionSet {
 }
 
 fn sorted(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let entries = fs::read_dir(directory)
-        .with_context(|| format!("could not read {}", directory.display()))?;
+    let entries =
+        fs::read_dir(directory).with_context(|| format!("cannot read {}", directory.display()))?;
     let mut paths: Vec<PathBuf> =
         entries.map(|entry| Ok(entry?.path())).collect::<Result<_, std::io::Error>>()?;
     paths.sort();
@@ -139,7 +139,7 @@ fn sorted(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
 
 fn lines<T: for<'de> Deserialize<'de>>(path: &Path) -> anyhow::Result<Vec<T>> {
     let text =
-        fs::read_to_string(path).with_context(|| format!("could not read {}", path.display()))?;
+        fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     let filled = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
     filled
         .map(|(number, line)| {

@@ -1,5 +1,5 @@
-//! What search is measured against: BM25 as anybody would write it first. Name and description,
-//! words in lower case, nothing else.
+//! The baseline for search: the simplest BM25. It indexes name and description as lower-case words,
+//! and nothing else.
 
 use std::collections::HashMap;
 
@@ -8,10 +8,10 @@ use super::data::SearchTool;
 const SATURATION: f64 = 1.2;
 const LENGTH: f64 = 0.75;
 
-/// Plain BM25.
+/// An index for plain BM25.
 #[derive(Debug)]
 pub(super) struct PlainBm25 {
-    /// For each word, the tools it is in, and how often.
+    /// Word → the tools that contain it, with the number of occurrences.
     found: HashMap<String, Vec<(usize, f64)>>,
     lengths: Vec<f64>,
     average: f64,
@@ -34,7 +34,7 @@ impl PlainBm25 {
         Self { found, lengths, average: average.max(1.0) }
     }
 
-    /// The places of the best tools, best first.
+    /// Indices of the best tools, best first.
     pub(super) fn best(&self, query: &str, k: usize) -> Vec<usize> {
         let mut asked: Vec<String> = words(query).collect();
         asked.sort();

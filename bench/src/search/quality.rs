@@ -1,32 +1,32 @@
-//! How many of the right tools are among the first five.
+//! Search quality: the share of correct tools among the first five results.
 
 use belljar_search::{Query, ScoreSet};
 use serde::{Deserialize, Serialize};
 
 use super::{data::QuestionSet, plain::PlainBm25};
 
-/// As many as intent mode gives to code.
+/// The number of tools that intent mode offers to code.
 pub(super) const K: usize = 5;
 
 /// Means over questions, each from 0 to 1.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub(in super::super) struct Quality {
-    /// The share of the right tools that is among the first five.
+    /// The share of correct tools among the first five.
     pub(in super::super) recall_at_5: f64,
-    /// Whether any right tool is.
+    /// The share of questions with at least one correct tool among the first five.
     pub(in super::super) hit_at_5: f64,
-    /// The same with places counted: the first more than the fifth.
+    /// Discounted cumulative gain: a correct tool in first place counts more than one in fifth.
     pub(in super::super) ndcg_at_5: f64,
 }
 
-/// A way to search.
+/// A search method to compare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SearchMethod {
     Plain,
     Words,
     Meaning,
     Fusion,
-    /// With what the question says about the server.
+    /// Passes the server that the question mentions as a hint.
     Hinted,
 }
 
@@ -45,16 +45,16 @@ impl SearchMethod {
     }
 }
 
-/// Which questions: the weights were chosen on the first half and are reported on both.
+/// Selects questions: the weights were chosen on the first half, and both halves are reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Half {
     Both,
-    /// Every second one, from the second on.
+    /// Every second question, starting with the second.
     HeldOut,
 }
 
-/// How well each question of a set is answered in one way, in the order of the set. Nothing if the
-/// way is not one for this set.
+/// Scores of one method for each question of a set, in the order of the set; `None` if the method
+/// does not apply to the set.
 pub(super) fn answers(set: &QuestionSet, way: SearchMethod) -> Option<Vec<Quality>> {
     if way == SearchMethod::Hinted && set.questions.iter().all(|one| one.server_hint.is_none()) {
         return None;
@@ -85,7 +85,7 @@ pub(super) fn answers(set: &QuestionSet, way: SearchMethod) -> Option<Vec<Qualit
 }
 
 impl Half {
-    /// The mean over these questions.
+    /// The mean over the selected questions.
     pub(super) fn mean(self, answers: &[Quality]) -> Quality {
         match self {
             Self::Both => Quality::mean(answers.iter().copied()),

@@ -1,5 +1,4 @@
-//! How long a search takes, how fast an index is made, and what the table of meanings costs at the
-//! start.
+//! Search speed: latency of a search, time to build an index, and time to load the embedding table.
 
 use std::{collections::HashSet, time::Instant};
 
@@ -15,7 +14,7 @@ use super::{
 const BENCH: &str = "search speed";
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 const SIZES: [usize; 3] = [1_000, 10_000, 100_000];
-/// How often what happens once per program is done.
+/// How often to repeat steps that happen once per program.
 const FEW: usize = 20;
 const THINGS: [&str; 12] = [
     "file", "mail", "commit", "invoice", "weather", "route", "image", "ticket", "stock", "song",
@@ -23,14 +22,14 @@ const THINGS: [&str; 12] = [
 ];
 const VERBS: [&str; 8] = ["read", "send", "list", "create", "search", "delete", "convert", "plan"];
 
-/// Measures searching, making, saving and loading.
+/// Measures searching, building, saving and loading.
 pub(super) fn measure(bench: &Bench<'_>, sets: &[QuestionSet]) -> anyhow::Result<Vec<BenchRow>> {
     let mut start = Times::default();
     for _ in 0..FEW {
         let began = Instant::now();
         let table = VectorTable::load();
         start.add(began.elapsed());
-        anyhow::ensure!(!table.is_empty(), "the table of meanings is empty");
+        anyhow::ensure!(!table.is_empty(), "the embedding table is empty");
     }
     let mut rows = vec![BenchRow::timed(BENCH, "belljar table at the start", VERSION, &start)];
     let made_up = made_up();
@@ -38,7 +37,7 @@ pub(super) fn measure(bench: &Bench<'_>, sets: &[QuestionSet]) -> anyhow::Result
         [] => made_up.iter().collect(),
         sets => sets.iter().flat_map(|set| &set.tools).collect(),
     };
-    // Sets may share their tools, and an index holds each once.
+    // Sets may share tools, and an index holds each tool once.
     let mut seen = HashSet::new();
     tools.retain(|tool| seen.insert((&tool.server, &tool.name)));
     let asked = questions(sets);
@@ -60,7 +59,7 @@ fn at(
         .clone()
         .map(|(at, tool)| format!("{} {}", tool.server, at / tools.len()))
         .collect();
-    // What is measured is the index, not the making of what it is made of.
+    // Only the index is timed, not the creation of its input.
     let documents: Vec<Document<'_>> = documents
         .zip(&servers)
         .map(|((_, tool), server)| Document { server, ..tool.document() })
@@ -77,12 +76,12 @@ fn at(
         searches.add(began.elapsed());
     }
     let file = bench.scratch.path().join("tools.index");
-    index.save(&file).context("could not write an index")?;
+    index.save(&file).context("cannot write an index")?;
     let began = Instant::now();
     let loaded = Index::load(&file)?;
     let mut load = Times::default();
     load.add(began.elapsed());
-    anyhow::ensure!(loaded.len() == count, "an index was not read back");
+    anyhow::ensure!(loaded.len() == count, "the index that was read differs from the one written");
     let rate = count as f64 / built.as_secs_f64();
     Ok(vec![
         BenchRow::timed(BENCH, &name("search"), VERSION, &searches),
@@ -96,7 +95,7 @@ fn at(
     ])
 }
 
-/// Some questions of every set, or made-up ones.
+/// Some questions of every set, or generated ones.
 fn questions(sets: &[QuestionSet]) -> Vec<String> {
     const OF_EACH: usize = 100;
     if sets.is_empty() {

@@ -1,4 +1,4 @@
-//! Many sessions at once, of every language, all answering.
+//! Many sessions at once, of every language, each of them answering.
 
 use std::time::Duration;
 
@@ -16,11 +16,11 @@ use super::{
 };
 use crate::row::BenchRow;
 
-/// How many.
+/// The number of sessions.
 const SESSIONS: usize = 300;
-/// Host → warden → zygote → keeper → guest: cells begin at this distance.
+/// Host → warden → zygote → keeper → guest: the processes of cells start at this depth.
 const CELLS_FROM: usize = 3;
-/// Until what is at rest is at rest.
+/// Time for the processes to become idle before they are measured.
 const SETTLE: Duration = Duration::from_millis(500);
 
 const SNIPPETS: [(Language, &str, &str); 3] = [
@@ -29,7 +29,7 @@ const SNIPPETS: [(Language, &str, &str); 3] = [
     (Language::Bash, "x=1; echo $x", "echo $((x + 1))"),
 ];
 
-/// Opens them, has each answer twice, and weighs them.
+/// Opens the sessions, makes two calls in each, and measures their memory.
 pub(super) fn measure() -> anyhow::Result<BenchRow> {
     allow_many_descriptors();
     let (runtime, sandbox) = warm_host_of([])?;

@@ -1,4 +1,4 @@
-//! A call in a session over HTTP, on a connection that is kept, to a host of its own.
+//! A call in a session over HTTP, on a persistent connection, to a separate host process.
 
 use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},
@@ -13,13 +13,16 @@ use serde_json::{Value, json};
 use super::{WARM_UP, row};
 use crate::{Bench, program, row::BenchRow, stats::Times};
 
-/// Times calls to a host that is started for it.
+/// Starts a host and times calls to it.
 pub(super) fn measure(bench: &Bench<'_>, n: u32) -> anyhow::Result<Vec<BenchRow>> {
     let mut host = HttpHost::start(bench)?;
     let mut rows = Vec::new();
     for name in ["typescript", "python"] {
         let made = host.post("/v1/sessions", &json!({ "language": name }))?;
-        let id = made.pointer("/session_id").and_then(Value::as_str).context("no session")?;
+        let id = made
+            .pointer("/session_id")
+            .and_then(Value::as_str)
+            .context("the host returned no session id")?;
         let path = format!("/v1/sessions/{id}/runs");
         let set = host.post(&path, &json!({ "code": "x = 1" }))?;
         ensure!(set.pointer("/success") == Some(&json!(true)), "a run failed: {set}");
@@ -38,7 +41,7 @@ pub(super) fn measure(bench: &Bench<'_>, n: u32) -> anyhow::Result<Vec<BenchRow>
     Ok(rows)
 }
 
-/// A host, which ends when it is dropped.
+/// A host process, killed when this is dropped.
 struct HttpHost {
     process: Child,
     stream: BufReader<TcpStream>,
@@ -58,12 +61,14 @@ impl HttpHost {
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
-            .context("could not start a host")?;
-        let stderr = process.stderr.take().context("a host without standard error")?;
+            .context("cannot start a host")?;
+        let stderr = process.stderr.take().context("the host has no standard error")?;
         let mut line = String::new();
         BufReader::new(stderr).read_line(&mut line)?;
         let address = line.split("http://").nth(1).and_then(|rest| rest.split('/').next());
-        let address = address.with_context(|| format!("the host said {line:?}"))?.to_owned();
+        let address = address
+            .with_context(|| format!("the host printed {line:?} instead of its address"))?
+            .to_owned();
         let token = std::fs::read_to_string(directory.join(".belljar/token"))?;
         let stream = TcpStream::connect(&address)?;
         stream.set_nodelay(true)?;
@@ -93,8 +98,9 @@ impl HttpHost {
         }
         let mut answer = vec![0; length];
         self.stream.read_exact(&mut answer)?;
-        serde_json::from_slice(&answer)
-            .with_context(|| format!("no JSON: {}", String::from_utf8_lossy(&answer)))
+        serde_json::from_slice(&answer).with_context(|| {
+            format!("the host's answer is not JSON: {}", String::from_utf8_lossy(&answer))
+        })
     }
 }
 

@@ -1,4 +1,4 @@
-//! K1: the figures are what they claim to be.
+//! Percentiles and rates are computed correctly.
 
 use std::time::Duration;
 

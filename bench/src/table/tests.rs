@@ -1,4 +1,4 @@
-//! K1: the table says what was measured, the ratios, and what became worse.
+//! The table shows the figures, the ratios, and what became worse.
 
 use std::time::Duration;
 

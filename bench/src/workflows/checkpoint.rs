@@ -1,8 +1,9 @@
-//! A checkpoint: what is on disk after a task has ended and before the next begins.
+//! A checkpoint: the commit after a task has ended and before the next one starts.
 //!
-//! An input of 2 KB, four events, an intent closed and the next one opened, in one synchronised commit;
-//! where the state is large, with a snapshot of it. Against LangGraph's SQLite saver, which keeps a
-//! state of that size without the writes of tasks, and against the bare disk.
+//! It contains a task result of 2 KB, four events, one intent closed and the next one opened, in
+//! one synchronous commit; with large state, also a snapshot of it. It is compared with LangGraph's
+//! SQLite saver, which stores a state of that size without the writes of tasks, and with the disk
+//! alone.
 
 use std::{fs::File, path::Path, time::Instant};
 
@@ -28,14 +29,14 @@ use super::{
 };
 use crate::runtime;
 
-/// What a task gives, in bytes.
+/// Size of a task's result, in bytes.
 const INPUT: usize = 2_000;
 const EVENTS: u64 = 4;
 const EVENT: usize = 150;
 const INTENT: usize = 120;
 const LARGE: usize = 1_000_000;
 
-/// Measures small and large ones.
+/// Measures checkpoints with small and with large state.
 pub(super) fn measure(
     bench: &Bench<'_>,
     project: &Path,
@@ -67,7 +68,7 @@ fn ours<'a>(
     snapshot: Option<usize>,
     often: Frequency,
 ) -> anyhow::Result<TimedCase<'a>> {
-    let lease = runtime.block_on(claimed(engine, flow)).context("could not claim a workflow")?;
+    let lease = runtime.block_on(claimed(engine, flow)).context("cannot claim the workflow")?;
     let mut seq = 0;
     Ok(TimedCase::new("belljar", VERSION, often, move || {
         seq += 1;
@@ -87,7 +88,7 @@ async fn claimed(engine: &SqliteWorkflowStore, flow: &str) -> anyhow::Result<Wor
     Ok(engine.claim(flow, request).await?)
 }
 
-/// What one task that ended and one that begins leave behind.
+/// The records for one task that ended and one that starts.
 fn batch(seq: u64, snapshot: Option<usize>) -> WorkflowBatch {
     let filled = |size: usize| seq.to_le_bytes().into_iter().cycle().take(size).collect();
     let event =

@@ -1,4 +1,4 @@
-//! The MCP server of the examples: a small program of its own, over its standard streams.
+//! The MCP server of the examples: a separate small program on its standard streams.
 
 use std::{
     collections::BTreeMap,
@@ -11,24 +11,24 @@ use belljar_tools::{RawServer, ServerSpec};
 
 use super::super::tool_host;
 
-/// The server, as workflows name it.
+/// The server's name in workflows.
 const SERVER: &str = "count";
 const SCRIPT: &str = include_str!("../../../crates/belljar/tests/it/servers/counting.py");
 
-/// How to start it.
+/// The command that starts the server.
 #[derive(Debug)]
 pub(super) struct CountingServer {
     python: PathBuf,
     script: PathBuf,
-    /// Where it writes down what it was asked to.
+    /// The file the server writes its notes to.
     notes: PathBuf,
 }
 
 impl CountingServer {
-    /// Puts it into a directory.
+    /// Writes the server's script into a directory.
     pub(super) fn install(directory: &Path, python: &Path) -> anyhow::Result<Self> {
         let script = directory.join("counting.py");
-        fs::write(&script, SCRIPT).context("could not write a server")?;
+        fs::write(&script, SCRIPT).context("cannot write the server's script")?;
         Ok(Self { python: python.to_owned(), script, notes: directory.join("count.txt") })
     }
 
@@ -36,7 +36,7 @@ impl CountingServer {
         &self.notes
     }
 
-    /// For a bridge. Trusted: what it says of its tools holds.
+    /// Configuration for a bridge. The server is trusted: its tool annotations apply.
     pub(super) fn spec(&self) -> anyhow::Result<ServerSpec> {
         let text = |path: &Path| path.to_string_lossy().into_owned();
         let raw = RawServer {
@@ -50,7 +50,7 @@ impl CountingServer {
         tool_host::spec(SERVER, raw, directory)
     }
 
-    /// The same for a project's `belljar.toml`.
+    /// The same configuration for a project's `belljar.toml`.
     pub(super) fn configuration(&self) -> String {
         let text = |path: &Path| toml::Value::from(path.to_string_lossy().into_owned());
         format!(

@@ -1,5 +1,5 @@
-//! A thousand tasks that do nothing, as a fan-out and as tasks of their own: what is left is the
-//! scheduling, journal included, divided by the thousand.
+//! A thousand tasks that do nothing, as one fan-out and as separate tasks. The time per task is
+//! that of scheduling, including the journal.
 
 use std::{
     path::Path,
@@ -26,9 +26,9 @@ use super::{
 };
 use crate::runtime;
 
-/// How many.
+/// Number of tasks.
 const TASKS: u32 = 1_000;
-/// How many of them at once.
+/// Number of tasks that run in parallel.
 const AT_ONCE: [u32; 2] = [8, 64];
 
 /// Measures both shapes.
@@ -44,7 +44,7 @@ pub(super) fn measure(
         let mut cases = Vec::new();
         let shapes = [("foreach", foreach(at_once)), ("tasks of their own", independent(at_once))];
         for (shape, dag) in shapes {
-            let dag: Dag = serde_json::from_value(dag).context("no workflow")?;
+            let dag: Dag = serde_json::from_value(dag).context("the workflow is not valid")?;
             let (runtime, engine) = (&runtime, &engine);
             let mut made = 0_u32;
             cases.push(TimedCase::new(
@@ -65,7 +65,7 @@ pub(super) fn measure(
     Ok(rows)
 }
 
-/// One workflow, from nothing to its end.
+/// Runs one workflow from start to end.
 async fn once(engine: &Arc<SqliteWorkflowStore>, dag: Dag, id: String) -> anyhow::Result<Duration> {
     let new = NewWorkflow {
         id: id.clone(),
@@ -83,7 +83,7 @@ async fn once(engine: &Arc<SqliteWorkflowStore>, dag: Dag, id: String) -> anyhow
     let time = began.elapsed();
     ensure!(
         driven.status == WorkflowStatus::Completed,
-        "it {:?}: {:?}",
+        "the workflow ended as {:?}: {:?}",
         driven.status,
         driven.failure
     );
@@ -94,7 +94,7 @@ fn task(id: &str, about: Value) -> Value {
     json!({"id": id, "type": "mcp_tool", "tool": "do:it", "arguments": {"about": about}})
 }
 
-/// One task for each of so many items.
+/// A workflow with one task for each of `count` items.
 fn foreach(at_once: u32) -> Value {
     let items: Vec<u32> = (0..TASKS).collect();
     let each = json!({"id": "each", "type": "foreach", "items": items, "at_once": at_once,
@@ -102,13 +102,13 @@ fn foreach(at_once: u32) -> Value {
     json!({"name": "fan", "tasks": [each], "settings": {"concurrency": at_once}})
 }
 
-/// So many tasks that do not depend on each other.
+/// A workflow of `count` independent tasks.
 fn independent(at_once: u32) -> Value {
     let tasks: Vec<Value> = (0..TASKS).map(|at| task(&format!("t{at}"), json!(at))).collect();
     json!({"name": "fan", "tasks": tasks, "settings": {"concurrency": at_once}})
 }
 
-/// Performs nothing, at once.
+/// Completes every task at once without doing anything.
 #[derive(Debug)]
 struct NoopPerformer;
 

@@ -1,7 +1,8 @@
-//! The five tasks of `examples/workflows`: two tools side by side, Python over what they gave, somebody
-//! who says yes at once, one more tool. By a warm host, from the request until it has ended.
+//! The five tasks of `examples/workflows`: two tools in parallel, Python on their results, an
+//! immediate approval, and one more tool. Timed on a warm host, from submission to the end.
 //!
-//! The tools' own time is that of the same calls made directly, by the same bridge, each time anew.
+//! The tools' own time is measured with the same calls, made directly through the same bridge
+//! before each workflow.
 
 use std::{
     path::Path,
@@ -26,18 +27,18 @@ use super::{
 };
 
 const FILE: &str = include_str!("../../../examples/workflows/five-tasks.yaml");
-/// Before anything counts: pools are full, the server runs.
+/// Runs that do not count: they fill the pools and start the server.
 const WARM_UP: u32 = 5;
-/// What of the times asked for is spent on it.
+/// This case is timed with this fraction of the requested number.
 const SHARE: u32 = 5;
-/// So long one look for events may take.
+/// Timeout of one poll for events.
 const EVENT_TIMEOUT: Duration = Duration::from_secs(60);
-/// Events that are fetched at once; more than this workflow has.
+/// Events fetched per poll; more than this workflow has.
 const PAGE: u32 = 500;
-/// Long enough that a cell that was used is cleared away and another one parked.
+/// Long enough for the host to remove a used cell and park another one.
 const REST: Duration = Duration::from_millis(20);
 
-/// Measures the whole, and what of it is not the tools'.
+/// Measures the whole workflow, and the part that is not the tools' time.
 pub(super) fn measure(
     bench: &Bench<'_>,
     project: &Path,
@@ -85,7 +86,7 @@ async fn workflows(host: &ToolHost, project: &Path) -> anyhow::Result<ProjectWor
     Ok(ProjectWorkflows::new(host.executor.clone(), sessions, options).await?)
 }
 
-/// One workflow, from the request until it has ended.
+/// Runs one workflow from submission to its end.
 async fn once(workflows: &ProjectWorkflows, dag: Dag) -> anyhow::Result<Duration> {
     let began = Instant::now();
     let id = workflows.create(WorkflowSubmission::new(dag, "bench")).await?;
@@ -95,11 +96,16 @@ async fn once(workflows: &ProjectWorkflows, dag: Dag) -> anyhow::Result<Duration
     answered?;
     let driven = driven?;
     let expected = json!({"total": 42, "appended": "total 42"});
-    ensure!(driven.output == expected, "it gave {}: {:?}", driven.output, driven.failure);
+    ensure!(
+        driven.output == expected,
+        "the workflow returned {}: {:?}",
+        driven.output,
+        driven.failure
+    );
     Ok(time)
 }
 
-/// Approves what is asked about, as soon as it is asked.
+/// Approves the decision as soon as the workflow requests it.
 async fn say_yes(workflows: &ProjectWorkflows, id: &str) -> anyhow::Result<()> {
     let mut after = 0;
     loop {
@@ -113,13 +119,13 @@ async fn say_yes(workflows: &ProjectWorkflows, id: &str) -> anyhow::Result<()> {
                 return Ok(());
             }
             let is_over = matches!(event.happened, WorkflowEventKind::WorkflowEnded { .. });
-            ensure!(!is_over, "it ended without a question");
+            ensure!(!is_over, "the workflow ended without asking for a decision");
         }
-        ensure!(!events.is_empty(), "nothing happened");
+        ensure!(!events.is_empty(), "the workflow wrote no event in time");
     }
 }
 
-/// The same calls without a workflow: the first two at once, then the third.
+/// The same calls without a workflow: the first two in parallel, then the third.
 async fn by_hand(host: &ToolHost) -> anyhow::Result<Duration> {
     let began = Instant::now();
     let (left, right) = (json!({"a": 20, "b": 0}), json!({"a": 22, "b": 0}));

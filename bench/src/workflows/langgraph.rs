@@ -1,7 +1,7 @@
 //! `LangGraph` with its SQLite saver: graphs of functions in one Python process, without a sandbox.
 //!
-//! Of a checkpoint only the saver's own `put` is timed, without the writes of tasks. Graphs are run with
-//! `durability="sync"`: a step is kept before the next begins, as ours is.
+//! For a checkpoint only the saver's `put` is timed, without the writes of tasks. Graphs run with
+//! `durability="sync"`: each step is stored before the next one starts, as in Belljar.
 
 use std::{
     fs,
@@ -27,12 +27,12 @@ const SAVER: &str = "langgraph-checkpoint-sqlite";
 const CHECKPOINTS: &str = include_str!("langgraph/checkpoints.py");
 const FAN_OUT: &str = include_str!("langgraph/fan_out.py");
 const RESUME: &str = include_str!("langgraph/resume.py");
-/// What its saver says of its durability: a log ahead of the file, synchronised with every commit,
-/// as ours is.
+/// The saver's journal settings: a write-ahead log that is synchronised with every commit, as
+/// Belljar's is.
 const DURABLE: &str = "wal 2";
 const KILLED: i32 = 9;
 
-/// The peer, and where its scripts and databases are.
+/// The peer, and the directory for its scripts and databases.
 #[derive(Debug)]
 pub(super) struct LangGraph {
     python: PathBuf,
@@ -41,7 +41,7 @@ pub(super) struct LangGraph {
 }
 
 impl LangGraph {
-    /// Finds it, or notes that it is missing.
+    /// Finds it, or records that it is missing.
     pub(super) fn of(bench: &Bench<'_>, python: &PythonPeer, project: &Path) -> Option<Self> {
         for package in [PACKAGE, SAVER] {
             if !python.packages.contains_key(package) {
@@ -55,7 +55,7 @@ impl LangGraph {
         Some(Self { python: python.program.clone(), version, directory })
     }
 
-    /// Checkpoints of a state of so many bytes.
+    /// Times checkpoints of a state of this many bytes.
     pub(super) fn checkpoints(
         &self,
         bench: &Bench<'_>,
@@ -66,12 +66,15 @@ impl LangGraph {
         let mut driver = self.driver(bench, &format!("checkpoints_{bytes}.py"), &script)?;
         Some(TimedCase::new(NAME, &self.version, often, move || {
             let (time, durability) = driver.ask()?;
-            ensure!(durability == DURABLE, "it commits in another way: {durability}");
+            ensure!(
+                durability == DURABLE,
+                "its SQLite settings differ from Belljar's: {durability}"
+            );
             Ok(time)
         }))
     }
 
-    /// One function for each of so many items; its time is for each of them.
+    /// Times a graph with one function call per item; the time is per item.
     pub(super) fn fan_out(
         &self,
         bench: &Bench<'_>,
@@ -83,12 +86,12 @@ impl LangGraph {
         let mut driver = self.driver(bench, &format!("fan_out_{at_once}.py"), &script)?;
         Some(TimedCase::new(NAME, &self.version, Frequency::Rarely, move || {
             let (time, done) = driver.ask()?;
-            ensure!(done == tasks.to_string(), "it did {done} of {tasks}");
+            ensure!(done == tasks.to_string(), "it ran {done} of {tasks} functions");
             Ok(time / tasks)
         }))
     }
 
-    /// A graph that is killed and goes on.
+    /// A graph that is killed and then resumed.
     pub(super) fn resume(&self, bench: &Bench<'_>) -> Option<KilledGraph> {
         let script = self.directory.join("resume.py");
         let mut resume = match fs::write(&script, RESUME) {
@@ -121,7 +124,7 @@ fn left_out<T>(bench: &Bench<'_>, error: &anyhow::Error) -> Option<T> {
     None
 }
 
-/// The graph that is killed: two nodes, and the process ends in the second.
+/// Creates the graph: two nodes, and the process kills itself in the second.
 #[derive(Debug)]
 pub(super) struct KilledGraph {
     python: PathBuf,
@@ -131,27 +134,29 @@ pub(super) struct KilledGraph {
 }
 
 impl KilledGraph {
-    /// Kills one process and starts the next: how long until the second node runs.
+    /// Runs one process until it is killed, starts the next, and returns the time until the second
+    /// node runs.
     pub(super) fn once(&mut self) -> anyhow::Result<Duration> {
         self.made += 1;
-        let killed = self.command("run").output().context("could not start it")?;
+        let killed = self.command("run").output().context("cannot start langgraph's Python")?;
         let said = String::from_utf8_lossy(&killed.stdout);
         let signal = std::os::unix::process::ExitStatusExt::signal(&killed.status);
         let complaint = String::from_utf8_lossy(&killed.stderr);
         let complaint = complaint.lines().last().unwrap_or_default();
         ensure!(
             signal == Some(KILLED) && said == "first\nsecond\n",
-            "it said {said:?} {complaint}"
+            "the first process printed {said:?} {complaint}"
         );
         let began = Instant::now();
-        let mut next = self.command("resume").spawn().context("could not start it")?;
-        let mut output = BufReader::new(next.stdout.take().context("no output")?);
+        let mut next = self.command("resume").spawn().context("cannot start langgraph's Python")?;
+        let mut output =
+            BufReader::new(next.stdout.take().context("the process has no standard output")?);
         let mut line = String::new();
         output.read_line(&mut line)?;
         let time = began.elapsed();
         let ended = output.read_to_string(&mut String::new()).and_then(|_| next.wait());
-        ensure!(line == "second\n", "it went on with {line:?}");
-        ensure!(ended?.success(), "it failed");
+        ensure!(line == "second\n", "the second process printed {line:?}");
+        ensure!(ended?.success(), "the second process failed");
         Ok(time)
     }
 

@@ -28,7 +28,7 @@ fn cases(outcome: &Outcome) -> Vec<String> {
 fn k1_rows_have_the_stable_shape_and_missing_peers_are_named() {
     let place = Place::new();
     let outcome = bench(&place, Some("/nonexistent"), &["start", "--n", "5"]);
-    insta::assert_snapshot!(outcome.stderr, @"missing: deno, node, bun (to install what can be installed: scripts/peers)");
+    insta::assert_snapshot!(outcome.stderr, @"missing: deno, node, bun (install with scripts/peers)");
     let rows = outcome.json();
     let first = &rows[0];
     assert_eq!(
@@ -79,7 +79,7 @@ fn k1_calls_of_tools_are_timed_and_the_project_is_left_as_it_was() {
     let durable = named("tools, durable", "belljar typescript").unwrap();
     assert_eq!((&plain["n"], &durable["n"]), (&json!(12), &json!(4)));
     assert!(plain["p50_ms"].is_number() && durable["p50_ms"].is_number());
-    // A call has no peer, but what it writes down has.
+    // A call has no peer, but its writes to disk have.
     assert_eq!(plain["ratio"], json!({}));
     assert!(durable["ratio"]["2 × write and fsync"].is_number(), "{durable}");
     assert!(named("tool result of 10 MB", "belljar typescript").is_some(), "{rows}");
@@ -88,7 +88,7 @@ fn k1_calls_of_tools_are_timed_and_the_project_is_left_as_it_was() {
 
 #[sandboxed]
 #[test]
-fn k1_workflows_are_timed_and_killed_ones_go_on() {
+fn k1_workflows_are_timed_and_killed_ones_resume() {
     let place = Place::new();
     let outcome = bench(&place, None, &["workflows", "--n", "1"]);
     let rows = outcome.json();
@@ -115,12 +115,12 @@ fn k1_workflows_are_timed_and_killed_ones_go_on() {
     assert_eq!(std::fs::read_dir(place.path().join("work")).unwrap().count(), 0);
 }
 
-/// What needs no Python is measured without it.
+/// Benchmarks that need no Python are measured without it.
 #[test]
-fn k1_without_python_workflows_of_tools_are_left_out_aloud() {
+fn k1_without_python_workflows_with_tools_are_reported_as_left_out() {
     let place = Place::new();
     let outcome = bench(&place, Some("/nonexistent"), &["workflows", "--n", "1"]);
-    insta::assert_snapshot!(outcome.stderr, @"missing: python3 (to install what can be installed: scripts/peers)");
+    insta::assert_snapshot!(outcome.stderr, @"missing: python3 (install with scripts/peers)");
     let cases = cases(&outcome);
     assert!(cases.iter().any(|case| case == "belljar foreach"), "{cases:?}");
     assert!(!cases.iter().any(|case| case == "belljar, whole"), "{cases:?}");
@@ -128,22 +128,22 @@ fn k1_without_python_workflows_of_tools_are_left_out_aloud() {
 
 #[sandboxed]
 #[test]
-fn k1_without_its_servers_a_saving_is_left_out_aloud() {
+fn k1_without_its_servers_savings_are_reported_as_left_out() {
     let outcome = bench(&Place::new(), None, &["savings"]);
     assert_eq!(outcome.json(), json!([]));
     insta::assert_snapshot!(outcome.stderr, @"
-    left out: belljar filesystem, log of 20 MB: its MCP server is not installed (scripts/servers installs it)
-    left out: belljar sqlite, 200,000 rows: its MCP server is not installed (scripts/servers installs it)
-    left out: belljar git, 20,000 commits: its MCP server is not installed (scripts/servers installs it)
+    left out: belljar filesystem, log of 20 MB: its MCP server is not installed; install it with scripts/servers
+    left out: belljar sqlite, 200,000 rows: its MCP server is not installed; install it with scripts/servers
+    left out: belljar git, 20,000 commits: its MCP server is not installed; install it with scripts/servers
     ");
 }
 
-/// What cannot be measured is left out aloud, and is no failure.
+/// A benchmark that cannot be measured is reported, and is not a failure.
 #[sandboxed]
 #[test]
-fn k1_without_python_its_benchmarks_are_left_out_aloud() {
+fn k1_without_python_its_benchmarks_are_reported_as_missing() {
     let outcome = bench(&Place::new(), Some("/nonexistent"), &["python", "pandas", "--n", "1"]);
-    insta::assert_snapshot!(outcome.stderr, @"missing: python3 (to install what can be installed: scripts/peers)");
+    insta::assert_snapshot!(outcome.stderr, @"missing: python3 (install with scripts/peers)");
     assert_eq!(outcome.json(), json!([]));
 }
 
@@ -166,14 +166,14 @@ fn k1_an_earlier_run_is_compared_with() {
     };
     let outcome = compare(&[]);
     assert_eq!(outcome.json()[0]["change"]["regressed"], true, "{outcome:#?}");
-    // Whoever runs it in CI sees that it failed, and why.
+    // CI sees that it failed, and why.
     assert_eq!(outcome.status, Some(1), "{outcome:#?}");
     assert!(outcome.stderr.contains("more than 10 % worse than before:"), "{outcome:#?}");
     assert!(
         outcome.stderr.contains("memory: belljar host, pool of 4: 0.0001 before"),
         "{outcome:#?}"
     );
-    // How much is tolerated can be said; this is more than can be said.
+    // Compared with a far worse figure, the run passes even with no tolerance.
     row["memory"]["private_each_mb"] = json!(1000.0);
     place.file("work/before.json", json!([row]).to_string());
     let better = compare(&["--tolerance", "0"]);
@@ -198,21 +198,21 @@ fn k1_figures_are_recorded_with_machine_and_versions() {
         assert!(machine[key].as_str().is_some_and(|text| !text.is_empty()), "{machine}");
     }
     assert!(machine["cores"].as_u64() > Some(0) && machine["memory_mib"].as_u64() > Some(0));
-    // What was recorded is not written over, and can be compared with.
+    // A record is never overwritten, and can be compared with.
     let again = place.bench(&["memory", "--record", &name, "--peers", "none"]);
     assert_eq!(again.status, Some(2), "{again:#?}");
     let compared = bench(&place, None, &["memory", "--compare", &name, "--tolerance", "10000"]);
     assert!(compared.json()[0]["change"]["before"].is_number(), "{compared:#?}");
     let other = place.bench(&["start", "--n", "1", "--compare", &name, "--peers", "none"]);
     assert_eq!(other.status, Some(2), "{other:#?}");
-    assert!(other.stderr.contains("there is nothing to compare"), "{other:#?}");
+    assert!(other.stderr.contains("nothing to compare"), "{other:#?}");
 }
 
 #[test]
-fn k1_a_file_that_is_no_benchmark_is_told() {
+fn k1_a_file_of_another_kind_is_refused() {
     let place = Place::new();
     place.file("work/before.json", "{}");
     let outcome = place.bench(&["memory", "--compare", "before.json"]);
     assert_eq!(outcome.status, Some(2));
-    insta::assert_snapshot!(outcome.stderr, @"error: before.json is no output of `belljar-bench --json` or `--record`: data did not match any variant of untagged enum EarlierRun");
+    insta::assert_snapshot!(outcome.stderr, @"error: before.json is not a file written by `belljar-bench --json` or `--record`");
 }

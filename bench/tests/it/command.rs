@@ -1,4 +1,4 @@
-//! Starting the benchmarks, away from the configuration of whoever runs the tests.
+//! Starts the benchmarks with a home of their own, apart from the configuration of the user who runs the tests.
 
 use std::{
     path::{Path, PathBuf},
@@ -9,7 +9,7 @@ use std::{
 /// The program under test.
 pub(crate) const BENCH: &str = env!("CARGO_BIN_EXE_belljar-bench");
 
-/// What a program did.
+/// Exit status and output of a program.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Outcome {
     pub(crate) status: Option<i32>,
@@ -24,7 +24,7 @@ impl Outcome {
     }
 }
 
-/// A directory of its own to run the program in, which is home and project at once.
+/// A temporary directory that is both home and project.
 #[derive(Debug)]
 pub(crate) struct Place {
     directory: tempfile::TempDir,
@@ -48,7 +48,7 @@ impl Place {
         path
     }
 
-    /// The program, about to be started in `work/` of this place with its home here.
+    /// A command that runs the program in `work/` of this directory, with its home here.
     pub(crate) fn command(&self) -> Command {
         let work = self.path().join("work");
         std::fs::create_dir_all(&work).expect("there is room for a directory");
@@ -82,7 +82,7 @@ fn start(program: impl AsRef<std::ffi::OsStr>) -> Command {
 }
 
 #[expect(clippy::print_stderr, reason = "a skip is said aloud")]
-/// Whether this machine cannot sandbox, which is said aloud, and a failure where one is required.
+/// Whether this machine lacks a sandbox. The test then says so, and fails where one is required.
 pub(crate) fn no_sandbox() -> bool {
     static MISSING: OnceLock<Option<String>> = OnceLock::new();
     let missing = MISSING.get_or_init(|| {

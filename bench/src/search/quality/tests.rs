@@ -1,4 +1,4 @@
-//! The measures.
+//! The quality measures are computed correctly.
 
 use super::{Half, Quality};
 

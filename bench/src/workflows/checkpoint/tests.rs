@@ -1,4 +1,4 @@
-//! K1: a checkpoint that is timed is one that an engine takes.
+//! The store accepts the checkpoint that is timed.
 
 use super::{EVENTS, batch};
 

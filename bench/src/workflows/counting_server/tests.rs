@@ -1,4 +1,4 @@
-//! K1: the server is configured as a project configures it.
+//! The server is configured as a project configures it.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! K1: both shapes are workflows, and of a thousand tasks.
+//! Both shapes are valid workflows with a thousand tasks.
 
 use belljar_workflow::{Action, Dag};
 use serde_json::Value;
