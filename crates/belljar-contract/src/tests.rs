@@ -42,6 +42,23 @@ fn a6_every_limit_is_set_by_its_row() {
     assert_eq!(flags.iter().collect::<BTreeSet<_>>().len(), flags.len(), "{flags:?}");
 }
 
+/// The page about limits has every row of the table: key, flag and slack.
+#[test]
+fn a6_the_page_about_limits_is_the_table() {
+    let page = include_str!("../../../docs/limits.md");
+    for limit in Limit::ALL {
+        let key = format!("`{}`", limit.key());
+        let row = page.lines().find(|line| line.starts_with('|') && line.contains(&key));
+        let row = row.expect("docs/limits.md has a row for every limit");
+        if let Some(flag) = limit.flag() {
+            assert!(row.contains(&format!("`--{flag}`")), "{row}");
+        }
+        if limit.slack() != "none" {
+            assert!(page.contains(&format!("| {} |", limit.slack())), "{key}: {}", limit.slack());
+        }
+    }
+}
+
 #[test]
 fn a6_cpu_time_follows_wall_time_unless_it_is_stated() {
     let with = |asked: Value| {

@@ -170,14 +170,14 @@ limit_table! {
         timeout: Duration = Duration::from_secs(30), at_most: Duration::from_secs(3600),
         timeout_ms: u64, unit: Milliseconds, quantity: Time,
         flag: Some("timeout"), help: "Wall time, e.g. 300ms, 30s, 5m", in_session: OfEachRun,
-        share_of_memory: None, slack: "75 ms, in which the code may say where it was",
+        share_of_memory: None, slack: "75 ms, in which the code can report its position",
     }
     /// CPU time.
     Cpu {
         cpu: Duration = Duration::from_secs(30), at_most: Duration::from_secs(3600),
         cpu_ms: u64, unit: Milliseconds, quantity: Time,
         flag: Some("cpu"), help: "CPU time", in_session: OfEachRun,
-        share_of_memory: None, slack: "75 ms and one sampling period (20 ms) of each process",
+        share_of_memory: None, slack: "75 ms, and one sampling period (20 ms) of each process",
     }
     /// Memory, in MiB.
     Memory {
@@ -207,7 +207,7 @@ limit_table! {
         output_bytes: u64, unit: Bytes, quantity: Size,
         flag: Some("max-output"), help: "Output kept of each stream", in_session: OfEachRun,
         share_of_memory: None,
-        slack: "none for what is kept; the run ends at 16 times that, from 16 KiB to 1 MB",
+        slack: "none for the kept output",
     }
     /// Size of the value, as JSON.
     ResultBytes {
@@ -221,7 +221,7 @@ limit_table! {
         processes: u32 = 32, at_most: 512,
         processes: u32, unit: Pieces, quantity: Count,
         flag: Some("processes"), help: "Processes and threads", in_session: AtMostTheSessions,
-        share_of_memory: None, slack: "none; 64 in a session, for its branches",
+        share_of_memory: None, slack: "none",
     }
     /// Open files.
     OpenFiles {
