@@ -59,7 +59,10 @@ macro_rules! limit_table {
         }
     )*) => {
         /// What one run may use. Each has a default; none is ever above the operator's maximum.
+        ///
+        /// A record that an earlier version wrote has the defaults for limits it does not know.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(default)]
         pub struct Limits {
             $($(#[doc = $doc])+ pub $field: $type,)*
         }

@@ -63,7 +63,8 @@ impl ClientPermissions {
             env: asked.env.clone(),
             modules: asked.modules.clone(),
             commands: asked.commands.clone(),
-            permissive: false,
+            // Whatever a client cannot ask for, it does not get.
+            ..Grants::default()
         })
     }
 
