@@ -74,6 +74,7 @@ impl WorkflowPermissions {
             modules: asked.modules.clone().unwrap_or_default(),
             commands: asked.commands.clone(),
             permissive: asked.permissive,
+            ..Grants::default()
         })
     }
 
