@@ -35,12 +35,12 @@ const MAX_REMEMBERED: usize = 1024;
 /// ```no_run
 /// # async fn example(sandbox: belljar_project::Sandbox) -> Result<(), belljar_project::RunError> {
 /// use belljar_project::{
-///     Language, SessionLifetimes, SessionOwner, SessionRegistry, SessionRequest,
+///     Language, SessionLifetimes, SessionOwner, SessionRegistry, SessionSpec,
 /// };
 ///
 /// let sessions = SessionRegistry::new(sandbox, None).await;
 /// let owner = SessionOwner { caller: "example".to_owned(), tools: None };
-/// let request = SessionRequest::new(Language::Python);
+/// let request = SessionSpec::new(Language::Python);
 /// let kept = sessions.open(request, SessionLifetimes::default(), owner).await?;
 /// kept.session.run("x = 1").await;
 /// sessions.shutdown().await;

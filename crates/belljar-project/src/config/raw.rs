@@ -13,7 +13,7 @@ use belljar_store::RecordKind;
 use belljar_tools::{PolicyRule, RawServer, ToolPolicy};
 use serde::{
     Deserialize, Deserializer,
-    de::{DeserializeSeed, Error as _, MapAccess, Visitor},
+    de::{DeserializeSeed, MapAccess, Visitor},
 };
 use toml::Spanned;
 
@@ -127,6 +127,14 @@ struct RawLimits {
 /// The key of `[limits]` that is not a limit.
 const MAXIMUM: &str = "maximum";
 
+/// The keys of `[limits]`: every limit, then `maximum`.
+const LIMITS_KEYS: [&str; Limit::KEYS.len() + 1] = {
+    let mut keys = [MAXIMUM; Limit::KEYS.len() + 1];
+    let (limits, _) = keys.split_at_mut(Limit::KEYS.len());
+    limits.copy_from_slice(Limit::KEYS);
+    keys
+};
+
 impl<'de> Deserialize<'de> for RawLimits {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_map(LimitsVisitor { may_have_maximum: true })
@@ -134,6 +142,7 @@ impl<'de> Deserialize<'de> for RawLimits {
 }
 
 /// Reads a table of limits by the names of the contract.
+#[derive(Clone, Copy)]
 struct LimitsVisitor {
     may_have_maximum: bool,
 }
@@ -155,16 +164,46 @@ impl<'de> Visitor<'de> for LimitsVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RawLimits, A::Error> {
         let mut limits = RawLimits::default();
-        while let Some(key) = map.next_key::<String>()? {
-            if key == MAXIMUM && self.may_have_maximum {
-                limits.maximum = map.next_value_seed(Self { may_have_maximum: false })?.stated;
-                continue;
+        while let Some(key) = map.next_key_seed(LimitsKeySeed(self))? {
+            match key {
+                Some(limit) => limits.stated.push((limit, map.next_value()?)),
+                None => {
+                    let maximum = map.next_value_seed(Self { may_have_maximum: false })?;
+                    limits.maximum = maximum.stated;
+                }
             }
-            let limit = Limit::from_key(&key);
-            let limit = limit.ok_or_else(|| A::Error::unknown_field(&key, Limit::KEYS))?;
-            limits.stated.push((limit, map.next_value()?));
         }
         Ok(limits)
+    }
+}
+
+/// Reads one key of the table: a limit, or `None` for `maximum`. It refuses other keys while the key
+/// is read, so that the error points at the key and not at the table.
+struct LimitsKeySeed(LimitsVisitor);
+
+impl<'de> DeserializeSeed<'de> for LimitsKeySeed {
+    type Value = Option<Limit>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for LimitsKeySeed {
+    type Value = Option<Limit>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("the name of a limit")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, key: &str) -> Result<Self::Value, E> {
+        let Self(LimitsVisitor { may_have_maximum }) = self;
+        if key == MAXIMUM && may_have_maximum {
+            return Ok(None);
+        }
+        let known: &'static [&'static str] =
+            if may_have_maximum { &LIMITS_KEYS } else { Limit::KEYS };
+        Limit::from_key(key).map(Some).ok_or_else(|| E::unknown_field(key, known))
     }
 }
 

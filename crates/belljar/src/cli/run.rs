@@ -66,7 +66,7 @@ pub(crate) fn run(
         language: source.language,
         file_name: source.file_name.clone(),
         context,
-        limits: settings.limits(&arguments.limits.given()),
+        limits: settings.limits(arguments.limits.given()),
         grants,
         workspace,
     };

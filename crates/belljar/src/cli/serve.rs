@@ -233,7 +233,7 @@ fn permissions(
         max_queued: settings.workflows.max_queued,
     });
     Ok(ClientPermissions {
-        limits: settings.limits(&arguments.limits.given()),
+        limits: settings.limits(arguments.limits.given()),
         readable: existing("--read", &arguments.read)?,
         writable: existing("--write", &arguments.write)?,
         commit_executable: ExecutablePermissions {

@@ -48,9 +48,10 @@ fn argument(limit: Limit) -> Option<Arg> {
         Quantity::Size => "SIZE",
         Quantity::Count => "N",
     };
-    let usual = match limit {
-        Limit::Cpu => "the wall time".to_owned(),
-        _ => quantity::show(limit, limit.get(&Limits::DEFAULT)),
+    let usual = if limit == Limit::Cpu {
+        "the wall time".to_owned()
+    } else {
+        quantity::show(limit, limit.get(&Limits::DEFAULT))
     };
     let parser = ValueParser::from(move |text: &str| quantity::parse(limit, text));
     let argument = Arg::new(limit.key()).long(limit.flag()?).value_name(value_name);

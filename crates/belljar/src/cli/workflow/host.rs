@@ -90,7 +90,7 @@ fn options(
     };
     WorkflowOptions {
         hidden,
-        ..WorkflowOptions::new(settings.limits(&limits.given()), locations.scratch())
+        ..WorkflowOptions::new(settings.limits(limits.given()), locations.scratch())
     }
 }
 
