@@ -74,7 +74,6 @@ impl WorkflowPermissions {
             modules: asked.modules.clone().unwrap_or_default(),
             commands: asked.commands.clone(),
             permissive: asked.permissive,
-            ..Grants::default()
         })
     }
 

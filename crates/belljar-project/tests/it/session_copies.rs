@@ -34,7 +34,7 @@ const HOSTILE: &str = "
 import ctypes, os, struct, sys, time
 frame = sys._getframe()
 while frame.f_code.co_name != 'cell_main': frame = frame.f_back
-branching = frame.f_locals['branching']
+branching = frame.f_locals['brancher']
 library = ctypes.PyDLL(None)
 clone = {'x86_64': 56, 'aarch64': 220}[os.uname().machine]
 def branch(fd, branched, ready, reroot, rerooted):
