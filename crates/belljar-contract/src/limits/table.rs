@@ -208,7 +208,7 @@ limit_table! {
     OutputBytes {
         output_bytes: u64 = 64 << 10, at_most: 16 * MIB,
         output_bytes: u64, unit: Bytes, quantity: Size,
-        flag: Some("max-output"), help: "Output kept of each stream", in_session: OfEachRun,
+        flag: Some("max-output"), help: "Output kept per stream", in_session: OfEachRun,
         share_of_memory: None,
         slack: "none for the kept output",
     }
@@ -237,7 +237,7 @@ limit_table! {
     Disk {
         disk: u64 = 256 * MIB, at_most: 8192 * MIB,
         disk_mb: u64, unit: Mebibytes, quantity: Size,
-        flag: Some("disk"), help: "Files the code may write in all", in_session: TheSessions,
+        flag: Some("disk"), help: "Total size of files the code may write", in_session: TheSessions,
         share_of_memory: Some(2), slack: "1 MiB for one file in a granted tree",
     }
     /// Files in `/work` and `/tmp` together.

@@ -34,7 +34,7 @@ const HOSTILE: &str = "
 import ctypes, os, struct, sys, time
 frame = sys._getframe()
 while frame.f_code.co_name != 'cell_main': frame = frame.f_back
-branching = frame.f_locals['branching']
+brancher = frame.f_locals['brancher']
 library = ctypes.PyDLL(None)
 clone = {'x86_64': 56, 'aarch64': 220}[os.uname().machine]
 def branch(fd, branched, ready, reroot, rerooted):
@@ -54,7 +54,7 @@ def branch(fd, branched, ready, reroot, rerooted):
     os.read(fd, 1)
     os.write(fd, rerooted)
     return False
-branching.branch = branch
+brancher.branch = branch
 ";
 
 /// A session whose code does that from now on.
@@ -104,7 +104,7 @@ async fn b4_a_copy_in_vain_that_stays_is_killed() {
         assert_eq!(value(&session, "x").await, json!(1));
     }
     // Control: what it does otherwise works, and so does this without it.
-    value(&session, "f.close()\ndel branching.branch").await;
+    value(&session, "f.close()\ndel brancher.branch").await;
     let fork = session.fork(1).await.expect("it is honest again").remove(0);
     assert_eq!(value(&fork, "x").await, json!(1));
     sandbox.shutdown().await;

@@ -56,7 +56,9 @@ fn d8_a_call_that_may_have_happened_is_repeated_only_if_a_person_says_so() {
     let resumed = project.belljar(&["resume", &id]);
     assert_eq!((resumed.status, resumed.stdout.as_str()), (Some(1), ""));
     assert!(
-        resumed.stderr.contains("hint: look, then `belljar approvals retry apr_"),
+        resumed
+            .stderr
+            .contains("hint: check whether it happened, then `belljar approvals retry apr_"),
         "{resumed:#?}"
     );
     assert_eq!(project.counted(), ["slow begins"]);

@@ -92,17 +92,17 @@ fn help_of_run_shows_its_flags_by_kind() {
           --permissive                Lift Python's restricted mode; the sandbox itself stays
 
     Limits:
-          --timeout <TIME>       Wall time, e.g. 300ms, 30s, 5m [default: 30s]
+          --timeout <TIME>       Wall time, e.g. 300ms, 30s, 5m [default: 30 s]
           --cpu <TIME>           CPU time [default: the wall time]
-          --memory <SIZE>        Memory, e.g. 64MiB, 1GiB [default: 512MiB]
-          --max-code <SIZE>      Size of the code [default: 50KB]
-          --max-context <SIZE>   Size of the context [default: 64MiB]
-          --max-output <SIZE>    Output kept per stream [default: 64KiB]
-          --max-result <SIZE>    Size of the value [default: 16MiB]
+          --memory <SIZE>        Memory, e.g. 64MiB, 1GiB [default: 512 MiB]
+          --max-code <SIZE>      Size of the code [default: 50,000 bytes]
+          --max-context <SIZE>   Size of the context [default: 64 MiB]
+          --max-output <SIZE>    Output kept per stream [default: 64 KiB]
+          --max-result <SIZE>    Size of the value [default: 16 MiB]
           --processes <N>        Processes and threads [default: 32]
-          --disk <SIZE>          Total size of files the code may write [default: 256MiB]
+          --disk <SIZE>          Total size of files the code may write [default: 256 MiB]
           --max-tool-calls <N>   Tool calls [default: 100]
-          --tool-timeout <TIME>  Wall time of one tool call [default: 30s]
+          --tool-timeout <TIME>  Wall time of one tool call [default: 30 s]
 
     Examples:
       belljar run -c '[1, 2, 3].map(n => n * n)'
