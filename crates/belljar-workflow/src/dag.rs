@@ -259,7 +259,7 @@ pub enum SandboxAction {
         language: String,
         /// Limits of each run in the session.
         #[serde(default)]
-        limits: LimitsRequest,
+        limits: Box<LimitsRequest>,
         /// What the session may reach; its tools are those that policy allows.
         #[serde(default)]
         grants: TaskGrants,
@@ -272,7 +272,7 @@ pub enum SandboxAction {
         code: String,
         /// Limits of this run.
         #[serde(default)]
-        limits: LimitsRequest,
+        limits: Box<LimitsRequest>,
     },
     /// End a session and drop its state.
     Destroy {

@@ -86,7 +86,7 @@ impl CodeSettings {
             context,
             intent: None,
             grants: self.grants(None),
-            limits: self.limits.clone(),
+            limits: Box::new(self.limits.clone()),
             files: self.files == Some(true),
             no_room: self.files == Some(false),
         }
@@ -272,7 +272,7 @@ impl Steps<'_, '_> {
             context: context?,
             intent: None,
             grants,
-            limits,
+            limits: Box::new(limits),
             files: files == Some(true),
             no_room: files == Some(false),
         };
@@ -299,12 +299,14 @@ impl Steps<'_, '_> {
         let grants = self.code.grants(modules);
         fields.done(self.notes);
         let sandbox = match (action.as_str(), sandbox_id) {
-            ("create", _) => SandboxAction::Create { language: language?, limits, grants },
+            ("create", _) => {
+                SandboxAction::Create { language: language?, limits: limits.into(), grants }
+            }
             ("list", _) => SandboxAction::List,
             ("execute", Some(sandbox_id)) => {
                 let (code, template) = self.source(at, source)?;
                 let code = if template { code } else { literal(code) };
-                SandboxAction::Execute { sandbox_id, code, limits }
+                SandboxAction::Execute { sandbox_id, code, limits: limits.into() }
             }
             ("destroy", Some(sandbox_id)) => SandboxAction::Destroy { sandbox_id },
             ("execute" | "destroy", None) => {

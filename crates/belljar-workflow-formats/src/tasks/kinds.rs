@@ -144,7 +144,7 @@ impl TaskReader<'_, '_> {
             context,
             intent,
             grants,
-            limits,
+            limits: Box::new(limits),
             files: fields.flag(&["files"], self.notes).or(has_files).unwrap_or(false),
             no_room: fields.flag(&["no_room"], self.notes).unwrap_or(has_files == Some(false)),
         };
@@ -377,10 +377,10 @@ impl TaskReader<'_, '_> {
         let code = fields.text(&["code"], self.notes);
         let sandbox = match (action.as_str(), sandbox_id, code) {
             ("create", None, None) => {
-                Some(SandboxAction::Create { language: language?, limits, grants })
+                Some(SandboxAction::Create { language: language?, limits: limits.into(), grants })
             }
             ("execute", Some(sandbox_id), Some(code)) => {
-                Some(SandboxAction::Execute { sandbox_id, code, limits })
+                Some(SandboxAction::Execute { sandbox_id, code, limits: limits.into() })
             }
             ("destroy", Some(sandbox_id), None) => Some(SandboxAction::Destroy { sandbox_id }),
             ("list", None, None) => Some(SandboxAction::List),

@@ -23,7 +23,7 @@ pub struct Code {
     /// What the code may reach.
     pub grants: TaskGrants,
     /// What the code may use up.
-    pub limits: LimitsRequest,
+    pub limits: Box<LimitsRequest>,
     /// Whether the code sees the files of the workflow.
     pub files: bool,
     /// Whether the code has no writable files at all, neither its own nor the workflow's.
