@@ -6,10 +6,10 @@
 
 mod client_observer;
 mod durable;
+mod permissions;
 mod records;
 mod sessions;
 mod size_cache;
-mod terms;
 mod workflows;
 
 use std::{sync::Arc, time::Duration};
@@ -28,7 +28,7 @@ use serde_json::{Map, Value, json, value::to_raw_value};
 
 use crate::{Execution, Executor, ProjectWorkflows, RunDurability, SessionRegistry, now_ms};
 
-pub use terms::{ClientPermissions, ExecutablePermissions};
+pub use permissions::{ClientPermissions, ExecutablePermissions};
 pub use workflows::{WorkflowServiceOptions, task_question, with_task};
 
 /// What code is written in unless its request says so.

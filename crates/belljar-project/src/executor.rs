@@ -28,7 +28,7 @@ use belljar_server::BackgroundMeter;
 use belljar_store::Store;
 use belljar_tools::{Bridge, CallObserver, NoObserver, RunBridge, RunContext, ToolGrants};
 use cache::{CacheKey, CacheSlot, UsedTools};
-use finish::WayOut;
+use finish::RunCompletion;
 use tokio::sync::mpsc;
 
 use crate::{
@@ -200,15 +200,15 @@ impl Executor {
         mut execution: Execution,
         abort: impl Future<Output = ()>,
     ) -> RunResult {
-        let mut way_out = self.announce(&id, &mut execution).await;
+        let mut completion = self.announce(&id, &mut execution).await;
         let key = CacheKey::of(&execution, self.bridge.as_ref());
         if let Some(cached) = self.cached(&execution, key.as_ref()).await {
             execution.observer.run_begins(&id);
-            return self.finish(way_out, None, RunResult { id, ..cached }).await;
+            return self.finish(completion, None, RunResult { id, ..cached }).await;
         }
         let used = Arc::new(UsedTools::hearing_for(execution.observer.clone()));
         execution.observer = used.clone();
-        way_out.cache =
+        completion.cache =
             key.zip(execution.cache).map(|(key, ttl)| CacheSlot { key, ttl, used: used.clone() });
         let needs_journal = self.needs_journal(&execution).await;
         let (result, journal) = match (needs_journal, &self.store) {
@@ -219,7 +219,7 @@ impl Executor {
                 (result.await, None)
             }
         };
-        self.finish(way_out, journal, result).await
+        self.finish(completion, journal, result).await
     }
 
     /// Runs the code in a session, with a run id chosen by the caller. Tools, budget and audit work
@@ -238,16 +238,16 @@ impl Executor {
                 .with_hint("omit `durable`, or run without a session");
             return RunResult::not_run(id, RunStatus::Failed, error);
         }
-        let way_out = self.announce(&id, &mut execution).await;
+        let completion = self.announce(&id, &mut execution).await;
         let result = self.run_plain(RunPlace::In(session), id, execution, abort).await;
-        self.finish(way_out, None, result).await
+        self.finish(completion, None, result).await
     }
 
     /// Decides which tools a run gets, and posts that it begins.
-    async fn announce(&self, id: &str, execution: &mut Execution) -> WayOut {
+    async fn announce(&self, id: &str, execution: &mut Execution) -> RunCompletion {
         self.inject(execution).await;
         self.post(id, "code_execution_started", &execution.request.language).await;
-        WayOut {
+        RunCompletion {
             announced: self.announced(id),
             tools: execution.report.clone().unwrap_or_default(),
             max_output_tokens: execution.max_output_tokens,

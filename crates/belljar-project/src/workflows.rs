@@ -5,7 +5,6 @@
 //! [`ProjectWorkflows`]. The operator sets a workflow's permissions when it is created. They are
 //! stored with it, and no file and no command changes them.
 
-mod allowed;
 mod code;
 mod directory;
 mod driving;
@@ -13,6 +12,7 @@ mod error;
 mod files;
 mod node;
 mod performer;
+mod permissions;
 mod queue;
 mod retention;
 mod sandboxes;
@@ -46,11 +46,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{Executor, SessionRegistry, active::ActiveIds, now_ms};
 
-pub use allowed::WorkflowPermissions;
 pub(crate) use code::{is_of_workflow, runs_of_intent};
 pub use driving::{NEEDS_ATTENTION, QUEUED, is_looked_after, needs_attention, status_of};
 pub use error::{ProjectWorkflowError, check_workflow_id};
 pub use files::HiddenPaths;
+pub use permissions::WorkflowPermissions;
 pub use retention::forget_workflow;
 pub use task_questions::{TaskQuestion, task_questions};
 pub use tool_facts::check_workflow;

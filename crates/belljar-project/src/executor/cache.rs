@@ -1,5 +1,4 @@
-//! Answers that may be given again (H2): same code, same inputs, same tools, and nothing but
-//! reading in between.
+//! Results that may be reused (H2): for the same code, inputs and tools, if all calls only read.
 
 use std::{
     collections::BTreeSet,
@@ -19,11 +18,11 @@ use sha2::{Digest, Sha256};
 
 use super::{Execution, Executor, now_ms, stored::StoredRequest};
 
-/// What a question is known by.
+/// Identifies a request in the cache.
 #[derive(Debug)]
 pub(super) struct CacheKey(String);
 
-/// An answer as it is kept.
+/// The stored form of a result.
 #[derive(Debug, Serialize, Deserialize)]
 struct CachedAnswer {
     result: Box<RawValue>,
@@ -33,13 +32,13 @@ struct CachedAnswer {
     lossy: bool,
     truncated: Truncation,
     state: Box<RawValue>,
-    /// The tools that were called, as they were then.
+    /// The tools that were called, with their versions at that time.
     tools: BTreeSet<String>,
 }
 
 impl CacheKey {
-    /// The key of a question that may be answered from memory; files are never part of one. What
-    /// decided about its calls is: nobody is told what would be denied by now.
+    /// The key of a request that may be answered from the cache; requests with files have none. The
+    /// tool policy is part of the key, so that a call which is denied by now is not answered.
     pub(super) fn of(execution: &Execution, bridge: Option<&Bridge>) -> Option<Self> {
         if execution.cache.is_none() || execution.request.has_host_files() {
             return None;
@@ -59,7 +58,7 @@ impl CacheKey {
 }
 
 impl Executor {
-    /// An answer from memory, if there is one and its tools are what they were.
+    /// The cached result, if there is one and its tools have not changed.
     pub(super) async fn cached(
         &self,
         execution: &Execution,
@@ -94,7 +93,7 @@ impl Executor {
     }
 }
 
-/// Where the answer of a run goes if it may be given again.
+/// The place of a run's result in the cache, if it may be reused.
 #[derive(Debug)]
 pub(super) struct CacheSlot {
     pub(super) key: CacheKey,
@@ -103,7 +102,7 @@ pub(super) struct CacheSlot {
 }
 
 impl CacheSlot {
-    /// Saves an answer whole, if it may be given again: each caller has a budget of its own.
+    /// Saves a result that may be reused. It is saved in full, because each caller has its own budget.
     pub(super) async fn save(self, store: &Store, result: &RunResult) {
         let Self { key: CacheKey(key), ttl, used } = self;
         let has_artifacts = !result.artifacts.is_empty() || !result.changes.is_empty();
@@ -124,12 +123,15 @@ impl CacheSlot {
         let now = now_ms();
         let expires = now.saturating_add(i64::try_from(ttl.as_millis()).unwrap_or(i64::MAX));
         if let Err(error) = store.cache_put(&key, value, expires, now).await {
-            tracing::warn!(error = &error as &dyn std::error::Error, "an answer was not kept");
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "cannot save a result in the cache"
+            );
         }
     }
 }
 
-/// The tools a run called, and whether all they did was to read, and without asking.
+/// The tools a run called, and whether all calls only read and needed no approval.
 #[derive(Debug)]
 pub(super) struct UsedTools {
     tools: Mutex<BTreeSet<String>>,
@@ -138,7 +140,7 @@ pub(super) struct UsedTools {
 }
 
 impl UsedTools {
-    /// Notes what is used, and passes on what is heard.
+    /// Records each call and forwards it to the inner observer.
     pub(super) fn hearing_for(further: Arc<dyn CallObserver>) -> Self {
         Self { tools: Mutex::default(), may_be_kept: AtomicBool::new(true), further }
     }
@@ -150,7 +152,7 @@ impl CallObserver for UsedTools {
     }
 
     fn approval_waits(&self, notice: &ApprovalNotice) {
-        // A person said yes to one call, not to what comes after it.
+        // A person approved this call only, not later ones.
         self.may_be_kept.store(false, Ordering::SeqCst);
         self.further.approval_waits(notice);
     }
@@ -172,7 +174,7 @@ impl CallObserver for UsedTools {
     }
 }
 
-/// A tool as it is described now: another description is another version.
+/// The tool's name with a hash of its description: another description is another version.
 fn version(tool: &Tool) -> String {
     let text = serde_json::to_string(tool).unwrap_or_default();
     format!("{} {}", tool.qualified_name(), hex::encode(&Sha256::digest(text)))

@@ -10,7 +10,7 @@ use rustix::rand::{GetRandomFlags, getrandom};
 use thiserror::Error;
 
 use super::{
-    Execution, Executor, finish::WayOut, now_ms, serve, stored::StoredRequest, this_process,
+    Execution, Executor, finish::RunCompletion, now_ms, serve, stored::StoredRequest, this_process,
 };
 use crate::{active::ActiveGuard, is_owner_alive};
 
@@ -73,7 +73,7 @@ impl Executor {
         stored.report.clone_from(report);
         let started_ms = now_ms();
         let seed = seed();
-        // Before it is in the store: nobody is to find it there and think that nobody has it.
+        // Before it is in the store, so that no host finds it there without an owner.
         let Some(active) = self.active_runs.enter(&id) else {
             return (not_durable(id, "a run of this name is under way"), None);
         };
@@ -171,7 +171,7 @@ impl Executor {
         crash_point("claimed");
         let durable = Durable { seed: summary.seed, now_ms: summary.started_ms as f64 };
         self.post(id, "code_execution_resumed", &lease.fence).await;
-        let way_out = WayOut {
+        let completion = RunCompletion {
             announced: self.announced(id),
             tools: execution.report.clone().unwrap_or_default(),
             max_output_tokens,
@@ -179,7 +179,7 @@ impl Executor {
         };
         let (result, journal) =
             self.run_durable(execution, store, (lease, active), durable, abort).await;
-        Ok(ResumeOutcome::Ran(Box::new(self.finish(way_out, journal, result).await)))
+        Ok(ResumeOutcome::Ran(Box::new(self.finish(completion, journal, result).await)))
     }
 
     async fn run_durable(
@@ -256,7 +256,7 @@ pub(crate) enum EndRunOutcome {
     Elsewhere,
 }
 
-/// What is left to do when a durable run has ended: its record has to say how.
+/// Writes the end of a durable run into its record.
 pub(super) struct JournalEnd {
     store: Store,
     lease: Lease,
@@ -266,22 +266,25 @@ pub(super) struct JournalEnd {
 impl JournalEnd {
     /// Writes how the run ended, with the result as its caller gets it; a run that can resume later is
     /// only set aside.
-    pub(super) async fn settle(self, result: &RunResult) {
+    pub(super) async fn write_end(self, result: &RunResult) {
         let Self { store, lease, abandoned } = self;
         let json = || serde_json::to_string(result).unwrap_or_default();
         let is_over = matches!(result.status, RunStatus::Completed | RunStatus::Failed);
         let end = RunEnd { status: result.status, result: is_over.then(json) };
-        // Under way until it is written: nobody is to find it and resume it.
+        // Active until its end is written, so that no host finds the run and resumes it.
         let _entered = abandoned.disarm();
         if let Err(error) = end.write(&store, &lease).await {
-            // Its calls are in the journal; only its end is not.
-            tracing::error!(error = &error as &dyn std::error::Error, "a run's end was not kept");
+            // The journal has its calls; only its end is missing.
+            tracing::error!(
+                error = &error as &dyn std::error::Error,
+                "cannot write the end of a run; retrying"
+            );
             end.retry_write(&store, &lease, &error);
         }
     }
 }
 
-/// How a run stands when its host has let go of it.
+/// The status of a run when its host releases it.
 #[derive(Debug, Clone)]
 struct RunEnd {
     status: RunStatus,
@@ -347,7 +350,7 @@ struct AbandonGuard {
 }
 
 impl AbandonGuard {
-    /// It was not abandoned; the guard says that it is still under way.
+    /// Marks the run as ended normally; until then the guard keeps it active.
     fn disarm(mut self) -> Option<ActiveGuard> {
         self.run.take().map(|(_, active)| active)
     }
@@ -364,7 +367,7 @@ impl Drop for AbandonGuard {
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
                 let written = RunEnd { status, result: None }.write(&store, &lease).await;
-                // Under way until then: nobody is to find it and resume it.
+                // Active until then, so that no host finds the run and resumes it.
                 drop(active);
                 written
             });

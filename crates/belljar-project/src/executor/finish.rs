@@ -1,21 +1,21 @@
-//! The one way out: every result of a run passes [`Executor::finish`], be it of a fresh cell, a session,
-//! a journal that was resumed, a task of a workflow, or the cache.
+//! The single exit for results: every result of a run passes [`Executor::finish`], whether it comes
+//! from a fresh cell, a session, a resumed journal, a task of a workflow, or the cache.
 //!
-//! What must happen to a result happens here, in one order: save it in the cache, fit it to the
-//! caller's budget, write it to the run's record, post the event. A stage that must see every result
-//! belongs into this file and nowhere else.
+//! It runs these steps in this order: save the result in the cache, fit it to the caller's budget,
+//! write it to the run's record, post the event. A step that must see every result belongs in this
+//! file and nowhere else.
 
 use belljar_contract::{ErrorCode, Metrics, RunError, RunResult, RunStatus, ToolReport};
 use belljar_store::Approvals;
 
 use super::{Executor, budget, cache::CacheSlot, durable::JournalEnd, now_ms};
 
-/// The event that a run has ended without a value, for whatever reason.
+/// The event of a run that ended without a value, for any reason.
 pub(super) const FAILED: &str = "code_execution_failed";
-/// The event that a run waits: for a person, or for the next host.
+/// The event of a run that waits for a person or for the next host.
 const PAUSED: &str = "code_execution_paused";
 
-/// What the event of a paused run says.
+/// The data of a paused run's event.
 #[derive(Debug, serde::Serialize)]
 struct PauseEvent<'a> {
     #[serde(flatten)]
@@ -23,30 +23,30 @@ struct PauseEvent<'a> {
     status: RunStatus,
     #[serde(rename = "toolName")]
     tool: Option<&'a str>,
-    /// The questions a person has to answer.
+    /// The approvals that a person has to decide.
     approvals: Vec<String>,
 }
 
-/// What is done with the result of a run that was announced.
-pub(super) struct WayOut {
+/// How to finish a run whose start was posted.
+pub(super) struct RunCompletion {
     pub(super) announced: AnnouncedRun,
-    /// The tools it was offered.
+    /// The tools that the run was offered.
     pub(super) tools: ToolReport,
     /// A value larger than this many tokens is stored, and a summary takes its place.
     pub(super) max_output_tokens: Option<u32>,
-    /// Where the answer goes if it may be given again.
+    /// The place of the result in the cache, if it may be reused.
     pub(super) cache: Option<CacheSlot>,
 }
 
 impl Executor {
-    /// Brings a result to its caller.
+    /// Finishes a result on its way to the caller.
     pub(super) async fn finish(
         &self,
-        way_out: WayOut,
+        completion: RunCompletion,
         journal: Option<JournalEnd>,
         result: RunResult,
     ) -> RunResult {
-        let WayOut { announced, tools, max_output_tokens, cache } = way_out;
+        let RunCompletion { announced, tools, max_output_tokens, cache } = completion;
         let mut result = RunResult { tools, ..result };
         if journal.is_some() {
             result = self.interrupted_if_stopping(result);
@@ -58,14 +58,14 @@ impl Executor {
             budget::fit(&mut result, tokens, self.store.as_ref()).await;
         }
         if let Some(journal) = journal {
-            journal.settle(&result).await;
+            journal.write_end(&result).await;
         }
         self.post_end(&result).await;
         announced.disarm();
         result
     }
 
-    /// A durable run that ends because its host stops is not given up: the next host resumes it.
+    /// A durable run that ends because its host stops is not abandoned: the next host resumes it.
     fn interrupted_if_stopping(&self, result: RunResult) -> RunResult {
         if result.status != RunStatus::Aborted || !self.is_stopping() {
             return result;
@@ -92,7 +92,7 @@ impl Executor {
         }
     }
 
-    /// What a paused run waits for, for those who follow its events.
+    /// The decisions a paused run waits for, for clients that follow its events.
     async fn pause_event<'a>(&self, result: &'a RunResult) -> PauseEvent<'a> {
         let pending = match &self.store {
             Some(store) => store.approvals(Approvals::Pending, now_ms()).await.unwrap_or_default(),
@@ -107,13 +107,13 @@ impl Executor {
         }
     }
 
-    /// A run whose start was posted: its end will be, too.
+    /// A guard for a run whose start was posted: it posts the end if the run is dropped.
     pub(super) fn announced(&self, id: &str) -> AnnouncedRun {
         AnnouncedRun { run: Some((self.clone(), id.to_owned())) }
     }
 }
 
-/// Posts that a run has ended if its caller drops it: whatever began ends in the events, too.
+/// Posts the end of a run if its caller drops it, so that every start has an end in the events.
 pub(super) struct AnnouncedRun {
     run: Option<(Executor, String)>,
 }

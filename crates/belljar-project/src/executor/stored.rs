@@ -1,4 +1,4 @@
-//! A request as a record keeps it, so that its run can be started again.
+//! The stored form of a request, from which its run can be started again.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use belljar_tools::ToolGrants;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// All of a request but its code, which has a column of its own.
+/// All of a request except its code, which has its own column.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct StoredRequest {
     language: Language,
@@ -21,12 +21,12 @@ pub(super) struct StoredRequest {
     #[serde(flatten)]
     grants: Grants,
     workspace: Option<(PathBuf, bool)>,
-    /// Which names its commit brings that the host would execute.
+    /// Names that the host would execute and the commit may still write.
     #[serde(default, skip_serializing_if = "is_default")]
     executable: CommitExecutable,
     pub(super) tools: ToolGrants,
     pub(super) max_output_tokens: Option<u32>,
-    /// Which tools it got. Not part of what makes two requests the same.
+    /// The tools it was offered. They do not count when two requests are compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) report: Option<ToolReport>,
 }

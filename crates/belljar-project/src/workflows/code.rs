@@ -112,7 +112,7 @@ impl TaskPerformer {
             (lost @ Err(_), _) => lost,
         };
         let ran = match ran {
-            Ok(ran) if node::is_shifted(code) => task_result::a_line_up(ran),
+            Ok(ran) if node::is_shifted(code) => task_result::move_error_up(ran),
             Ok(ran) => ran,
             // Its effects are unknown.
             Err(failure) => return TaskOutcome::failed(failure),

@@ -1,4 +1,4 @@
-//! What the result of a run is to the task that it was made for.
+//! Converts the result of a run into the result of the task that started it.
 
 use belljar_contract::{ErrorKind, RunError, RunResult, RunStatus};
 use belljar_workflow::{ResultShape, TaskFailure, TaskOutcome};
@@ -6,19 +6,19 @@ use serde_json::{Map, Value, json, value::RawValue};
 
 use super::{performer::cancelled, tools::Watch};
 
-/// Log lines that are kept with the workflow, and letters of each.
+/// Log lines stored with the workflow, and characters of each.
 const LINES: usize = 100;
 const LETTERS: usize = 2000;
 
-/// Whether a call of the run may or may not have happened: it stopped for that, or was told so by a
-/// host that ended before it could say so itself.
+/// Whether it is unknown if a call of the run happened. The run stopped for that, or its code got this
+/// error after an earlier host had ended in the middle of the call.
 pub(super) fn is_in_doubt(result: &RunResult) -> bool {
     let code = result.error.as_ref().map(|error| error.code);
     result.status == RunStatus::InDoubt || code == Some(belljar_contract::ErrorCode::ToolInDoubt)
 }
 
-/// The same result, with its error one line further up, where its author wrote it.
-pub(super) fn a_line_up(mut result: RunResult) -> RunResult {
+/// Moves the error one line up, to where its author wrote it: the code ran with a line in front.
+pub(super) fn move_error_up(mut result: RunResult) -> RunResult {
     if let Some(error) = &mut result.error {
         error.line = error.line.map(|line| line.saturating_sub(1).max(1));
         error.stack = None;
@@ -26,24 +26,24 @@ pub(super) fn a_line_up(mut result: RunResult) -> RunResult {
     result
 }
 
-/// What the code put into `state`.
+/// The entries that the code put into `state`.
 pub(super) fn state(result: &RunResult) -> Map<String, Value> {
     serde_json::from_str(result.state.get()).unwrap_or_default()
 }
 
-/// What a run is to its task. `was_begun`: calls may have been made before this host.
+/// The task's outcome. `was_begun`: an earlier host may have made calls already.
 pub(super) fn outcome(
     result: RunResult,
     shape: ResultShape,
     watch: &Watch,
     was_begun: bool,
 ) -> TaskOutcome {
-    // Calls that were made before are not seen being made again.
+    // A replay does not show the calls that were made before.
     let has_acted = watch.has_acted() || (was_begun && result.metrics.tool_calls > 0);
     let logs = result.logs.iter().take(LINES);
     let logs: Vec<String> = logs.map(|line| line.chars().take(LETTERS).collect()).collect();
     let read_only = !has_acted;
-    // The `state` of a node is the workflow's own, and its changes are in what it gives.
+    // A node's `state` is the workflow's own, and the node's output contains the changes.
     let state = match shape {
         ResultShape::Value | ResultShape::Report => state(&result),
         ResultShape::Node => Map::new(),
@@ -75,7 +75,7 @@ pub(super) fn outcome(
     }
 }
 
-/// The shape of an agent's `code.execute`.
+/// The result in the shape of an agent's `code.execute`.
 pub(super) fn report(result: &RunResult) -> Value {
     let error = result.error.as_ref();
     json!({
@@ -95,7 +95,7 @@ pub(super) fn report(result: &RunResult) -> Value {
     })
 }
 
-/// The same shape for code that could not be run, with a code of the workflow's own.
+/// The same shape for code that did not run, with an error code of the workflow.
 pub(super) fn failed_report(code: &str, message: &str) -> Value {
     let mut report = report(&RunResult::default());
     if let Some(fields) = report.as_object_mut() {

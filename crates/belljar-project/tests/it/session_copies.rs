@@ -7,9 +7,8 @@ use belljar_testing::sandboxed;
 use serde_json::json;
 
 use crate::{
-    descendants::descendants,
-    host_support::eventually,
-    session_support::{PYTHON, sandbox, session, value},
+    descendants::descendants, host_support::eventually, session_support::PYTHON,
+    session_support::sandbox, session_support::session, session_support::value,
 };
 
 /// A zygote and its warden, and a keeper.
@@ -34,7 +33,7 @@ const HOSTILE: &str = "
 import ctypes, os, struct, sys, time
 frame = sys._getframe()
 while frame.f_code.co_name != 'cell_main': frame = frame.f_back
-branching = frame.f_locals['brancher']
+brancher = frame.f_locals['brancher']
 library = ctypes.PyDLL(None)
 clone = {'x86_64': 56, 'aarch64': 220}[os.uname().machine]
 def branch(fd, branched, ready, reroot, rerooted):
@@ -54,7 +53,7 @@ def branch(fd, branched, ready, reroot, rerooted):
     os.read(fd, 1)
     os.write(fd, rerooted)
     return False
-branching.branch = branch
+brancher.branch = branch
 ";
 
 /// A session whose code does that from now on.
@@ -104,7 +103,7 @@ async fn b4_a_copy_in_vain_that_stays_is_killed() {
         assert_eq!(value(&session, "x").await, json!(1));
     }
     // Control: what it does otherwise works, and so does this without it.
-    value(&session, "f.close()\ndel branching.branch").await;
+    value(&session, "f.close()\ndel brancher.branch").await;
     let fork = session.fork(1).await.expect("it is honest again").remove(0);
     assert_eq!(value(&fork, "x").await, json!(1));
     sandbox.shutdown().await;

@@ -302,7 +302,7 @@ fn f8_a_file_that_wants_to_write_is_told_of_a_flag_that_exists() {
     let refused = project.run_text(text, &["--enable-code-execution", "--id", "w"]);
     assert_eq!(refused.status, Some(1), "{refused:#?}");
     let told = refused.stderr.lines().find(|line| line.starts_with("failed: "));
-    insta::assert_snapshot!(told.unwrap_or_default(), @"failed: writing to the host is not allowed here; the operator allows it when the workflow is made, with `belljar serve --write PATH`; `belljar workflow run` has no such flag, and brings changed files to the host only with `--workspace DIR --commit` [permission.denied]");
+    insta::assert_snapshot!(told.unwrap_or_default(), @"failed: writing to the host is not allowed here; the operator can allow it when the workflow is submitted, with `belljar serve --write PATH`; `belljar workflow run` has no such flag, and brings changed files to the host only with `--workspace DIR --commit` [permission.denied]");
     for (command, flag, exists) in
         [(&["serve"][..], "--write", true), (&["workflow", "run"][..], "--write", false)]
     {

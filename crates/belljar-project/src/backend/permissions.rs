@@ -1,4 +1,4 @@
-//! What clients may ask for, and what of it a run gets.
+//! Permissions of clients, and the grants that a run gets within them.
 
 use std::{
     path::{Component, Path, PathBuf},
@@ -13,42 +13,42 @@ use belljar_tools::Glob;
 
 use super::WorkflowServiceOptions;
 
-/// What a client may ask for.
+/// What a client may ask for, set by the operator.
 #[derive(Debug, Clone)]
 pub struct ClientPermissions {
-    /// The limits of a run that says nothing.
+    /// The limits of a run that states none.
     pub limits: Limits,
-    /// Directories and files that code may be given to read.
+    /// Directories and files that a client may ask to read.
     pub readable: Vec<PathBuf>,
-    /// Directories and files that code may be given to change.
+    /// Directories and files that a client may ask to change.
     pub writable: Vec<PathBuf>,
     /// Names that are committed although the host would execute them.
     pub commit_executable: ExecutablePermissions,
-    /// The most an answer may cost, unless the client says otherwise.
+    /// The token budget of a result, unless the client states one.
     pub max_output_tokens: u32,
-    /// For how long an answer may be given again to the same question.
+    /// How long a result may be reused for the same request.
     pub cache: Option<Duration>,
-    /// Who is asking, for audit rows and approvals.
+    /// The caller named in audit rows and approvals.
     pub caller: String,
     /// Upstream tools that clients see beside the gateway's own.
     pub pass_through: Vec<Glob>,
-    /// What they may do with workflows; nothing, if the operator has switched them off.
+    /// The workflow service; `None` if the operator has switched it off.
     pub workflows: Option<WorkflowServiceOptions>,
 }
 
-/// What a commit may bring of what the host would execute: names of
+/// Names that a commit may write although the host would execute them, out of
 /// [`belljar_paths::names::EXECUTED`].
 #[derive(Debug, Clone, Default)]
 pub struct ExecutablePermissions {
-    /// What every commit brings.
+    /// Names that every commit may write.
     pub always: Vec<String>,
-    /// What one brings that asks for it.
+    /// Names that a commit may write if its request names them.
     pub on_request: Vec<String>,
 }
 
 impl ClientPermissions {
-    /// The grants asked for, if the operator allows every one of them. Values of variables are the
-    /// client's own, and modules and commands are what the jail bounds anyway.
+    /// The requested grants, if the operator allows all of them. Variables have values of the client,
+    /// and the jail confines modules and commands anyway, so none of these is checked.
     pub(super) fn grants(&self, asked: &GrantsRequest) -> Result<Grants, RunError> {
         if asked.net != Access::None {
             let message = "network access cannot be granted here";
@@ -63,12 +63,12 @@ impl ClientPermissions {
             env: asked.env.clone(),
             modules: asked.modules.clone(),
             commands: asked.commands.clone(),
-            // Whatever a client cannot ask for, it does not get.
+            // Grants that a client cannot ask for stay at their defaults.
             ..Grants::default()
         })
     }
 
-    /// The workspace asked for: one that is committed has to be writable, any other readable.
+    /// The requested workspace. It must be writable if it is committed, else readable.
     pub(super) fn workspace(
         &self,
         asked: Option<&WorkspaceRequest>,
@@ -100,7 +100,7 @@ impl ClientPermissions {
     }
 }
 
-/// The paths asked for: whoever asks for all gets those that the operator allows, if there are any.
+/// The requested paths; a request for all gets those that the operator allows, if there are any.
 fn within(asked: &Access, allowed: &[PathBuf], what: &str) -> Result<Vec<PathBuf>, RunError> {
     match asked {
         Access::None => Ok(Vec::new()),

@@ -1,4 +1,4 @@
-//! What a workflow may do, as the operator said when it was made.
+//! Permissions of a workflow, set by the operator when it is submitted.
 
 use std::{
     collections::BTreeMap,
@@ -12,40 +12,40 @@ use serde_json::Value;
 
 use super::{ProjectWorkflowError, walk};
 
-/// The flags that allow more, with the commands that have them.
+/// How to allow more: the flags and the commands that take them.
 const READ: &str = "`--read PATH` of `belljar workflow run` or `belljar serve`";
 const WRITE: &str = "`belljar serve --write PATH`; `belljar workflow run` has no such flag, and brings \
                      changed files to the host only with `--workspace DIR --commit`";
 const ENV: &str = "`belljar workflow run --env NAME`";
 
-/// What workflows may do beyond calling the tools that policy allows.
+/// What workflows may do beyond calling the tools that the policy allows.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WorkflowPermissions {
-    /// Whether they may run code.
+    /// Whether tasks may run code.
     pub code: bool,
-    /// Whether bash may be among it. Not said of workflows that earlier versions made: then it may.
+    /// Whether the code may be bash. Workflows stored by earlier versions have no value: it may then.
     pub shell: Option<bool>,
-    /// Directories and files that code may be given to read.
+    /// Directories and files that tasks may ask to read.
     pub readable: Vec<PathBuf>,
-    /// Directories and files that code may be given to write.
+    /// Directories and files that tasks may ask to write.
     pub writable: Vec<PathBuf>,
-    /// Environment variables that code may be given, with their values.
+    /// Environment variables that tasks may ask for, with their values.
     pub env: BTreeMap<String, String>,
 }
 
 impl WorkflowPermissions {
-    /// As they are kept with a workflow.
+    /// The JSON that is stored with a workflow.
     pub(super) fn kept(&self) -> Value {
         serde_json::to_value(self).unwrap_or_default()
     }
 
-    /// As they were kept; what cannot be read allows nothing.
+    /// Parses the stored JSON; unreadable JSON permits nothing.
     pub(super) fn of(kept: &Value) -> Self {
         serde_json::from_value(kept.clone()).unwrap_or_default()
     }
 
-    /// Refuses tasks whose code may not run.
+    /// Rejects a workflow with a task whose code may not run.
     pub(super) fn check(&self, tasks: &[Task]) -> Result<(), ProjectWorkflowError> {
         if !self.code
             && let Some(task) = walk::first_code(tasks, |_| true)
@@ -58,12 +58,12 @@ impl WorkflowPermissions {
         }
     }
 
-    /// Whether code of a language may run, where code may.
+    /// Whether code in this language may run, if code may run at all.
     pub(super) fn allows(&self, language: &str) -> bool {
         language != "bash" || self.shell != Some(false)
     }
 
-    /// What a code task asks for, if every bit of it is allowed.
+    /// The grants that a code task asks for, if all of them are allowed.
     pub(super) fn grants(&self, asked: &TaskGrants) -> Result<Grants, TaskFailure> {
         let read = asked.read.iter().map(|path| self.readable(path)).collect::<Result<_, _>>()?;
         let env = asked.env.iter().map(|name| self.variable(name)).collect::<Result<_, _>>()?;
@@ -97,12 +97,14 @@ impl WorkflowPermissions {
     fn variable(&self, name: &str) -> Result<(String, String), TaskFailure> {
         match self.env.get(name) {
             Some(value) => Ok((name.to_owned(), value.clone())),
-            None => Err(beyond(format!("the variable {name} is not given here"), ENV)),
+            None => {
+                Err(beyond(format!("the environment variable {name} is not allowed here"), ENV))
+            }
         }
     }
 }
 
-/// A path that is one of those allowed, or beneath one.
+/// The path, if it is one of the allowed ones or below one.
 fn within(
     asked: &str,
     allowed: &[PathBuf],
@@ -119,6 +121,6 @@ fn within(
 
 fn beyond(message: String, flag: &str) -> TaskFailure {
     let message =
-        format!("{message}; the operator allows it when the workflow is made, with {flag}");
+        format!("{message}; the operator can allow it when the workflow is submitted, with {flag}");
     TaskFailure { lasting: true, ..TaskFailure::new("permission.denied", message) }
 }
