@@ -88,6 +88,14 @@ impl Limit {
         self.set(limits, amount);
     }
 
+    /// An amount as it is compared and shown: times in whole milliseconds.
+    const fn comparable(self, amount: u64) -> u64 {
+        match self.quantity() {
+            Quantity::Time => amount / 1_000_000,
+            Quantity::Size | Quantity::Count => amount,
+        }
+    }
+
     fn with_unit(self, amount: u64) -> String {
         match self.quantity() {
             Quantity::Time => format!("{} ms", Duration::from_nanos(amount).as_millis()),
@@ -148,11 +156,22 @@ impl Limits {
         self
     }
 
+    /// These, with the session's own value of every limit that a session has for all of its runs: for a
+    /// run that cannot ask for another.
+    #[must_use]
+    pub fn inheriting(mut self, session: &Self) -> Self {
+        for limit in Limit::ALL.iter().filter(|limit| limit.in_session() != InSession::OfEachRun) {
+            limit.set(&mut self, limit.get(session));
+        }
+        self
+    }
+
     /// The first limit that is zero or above its maximum.
     pub fn excess(&self, maximum: &Self) -> Option<LimitExcess> {
         Limit::ALL.iter().find_map(|limit| {
             let (asked, allowed) = (limit.get(self), limit.get(maximum));
-            (asked == 0 || asked > allowed).then(|| LimitExcess {
+            let (compared, most) = (limit.comparable(asked), limit.comparable(allowed));
+            (compared == 0 || compared > most).then(|| LimitExcess {
                 limit: *limit,
                 asked: limit.with_unit(asked),
                 allowed: limit.with_unit(allowed),

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::*;
 
 const MIB: u64 = 1 << 20;
+const MINUTE: std::time::Duration = std::time::Duration::from_secs(60);
 
 /// A caller cannot have more than the machine has, whatever the usual maxima are.
 #[test]
@@ -59,6 +60,19 @@ fn a6_the_page_about_limits_is_the_table() {
     }
 }
 
+/// Times are compared in whole milliseconds, as they are shown.
+#[test]
+fn a6_a_time_below_a_millisecond_is_none() {
+    let excess = |nanoseconds: u64| {
+        let timeout = std::time::Duration::from_nanos(nanoseconds);
+        Limits { timeout, ..Limits::DEFAULT }.excess(&Limits::MAXIMUM).map(|excess| excess.limit)
+    };
+    assert_eq!(excess(400_000), Some(Limit::Timeout));
+    assert_eq!(excess(1_000_000), None);
+    assert_eq!(excess(3_600_000_400_000), None);
+    assert_eq!(excess(3_600_001_000_000), Some(Limit::Timeout));
+}
+
 #[test]
 fn a6_cpu_time_follows_wall_time_unless_it_is_stated() {
     let with = |asked: Value| {
@@ -78,6 +92,10 @@ fn b1_a_run_in_a_session_keeps_to_what_is_the_sessions() {
     let run = Limits { tool_calls: 3, ..Limits::MAXIMUM }.in_session(&session);
     assert_eq!((run.memory, run.inodes, run.disk), (64 * MIB, 7, session.disk));
     assert_eq!((run.tool_calls, run.timeout), (3, Limits::MAXIMUM.timeout));
+    // A run that cannot ask gets all that its session has, also where that is more than usual.
+    let large = Limits { memory: 1024 * MIB, processes: 64, timeout: MINUTE, ..Limits::DEFAULT };
+    let run = Limits::DEFAULT.inheriting(&large);
+    assert_eq!((run.memory, run.processes, run.timeout), (1024 * MIB, 64, Limits::DEFAULT.timeout));
     let stated = LimitsRequest { timeout_ms: Some(1), disk_mb: Some(1), ..Default::default() };
     assert_eq!(stated.first_of_session(), Some(Limit::Disk));
 }

@@ -68,7 +68,7 @@ pub struct Executor {
     meter: Arc<OnceLock<BackgroundMeter>>,
     /// Shows other hosts of the same store that this process lives.
     _liveness: Option<Arc<LivenessLock>>,
-    /// Set when the host is_stopping: runs aborted after that stay resumable.
+    /// Set when the host is stopping: runs aborted after that stay resumable.
     is_stopping: Arc<AtomicBool>,
 }
 
@@ -169,7 +169,7 @@ impl Executor {
         self.store.as_ref()
     }
 
-    /// Call this before the host is_stopping: durable runs that are aborted or dropped afterwards stay
+    /// Call this before the host stops: durable runs that are aborted or dropped afterwards stay
     /// resumable, and the next host resumes them.
     pub fn prepare_to_stop(&self) {
         self.is_stopping.store(true, Ordering::SeqCst);

@@ -16,6 +16,7 @@
 mod active;
 mod backend;
 pub mod config;
+mod containment;
 mod descriptors;
 mod engines;
 mod executor;

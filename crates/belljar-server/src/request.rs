@@ -31,7 +31,7 @@ pub enum RequestError {
         /// What came.
         found: String,
     },
-    /// ArgumentFields nobody knows.
+    /// Unknown fields.
     #[error("{}", unknown_text(.fields))]
     Unknown {
         /// Each with the nearest right name.
@@ -110,7 +110,7 @@ fn sandbox_config(
     Ok((limits, grants))
 }
 
-/// ArgumentFields not yet taken. `null` counts as absent, as clients send it for what was left out.
+/// Fields not yet taken. `null` counts as absent: clients send it for fields that they leave out.
 #[derive(Debug)]
 pub(crate) struct ArgumentFields {
     prefix: &'static str,

@@ -258,7 +258,7 @@ pub enum SandboxAction {
         /// `python`, `typescript`, `javascript` or `bash`.
         language: String,
         /// Limits of each run in the session.
-        #[serde(default)]
+        #[serde(default, serialize_with = "code::task_limits")]
         limits: Box<LimitsRequest>,
         /// What the session may reach; its tools are those that policy allows.
         #[serde(default)]
@@ -271,7 +271,7 @@ pub enum SandboxAction {
         /// The code, a template.
         code: String,
         /// Limits of this run.
-        #[serde(default)]
+        #[serde(default, serialize_with = "code::task_limits")]
         limits: Box<LimitsRequest>,
     },
     /// End a session and drop its state.

@@ -1,9 +1,6 @@
 //! Permissions of clients, and the grants that a run gets within them.
 
-use std::{
-    path::{Component, Path, PathBuf},
-    time::Duration,
-};
+use std::{path::PathBuf, time::Duration};
 
 use belljar_contract::{
     Access, CommitExecutable, ErrorCode, Grants, GrantsRequest, Limits, RunError, Workspace,
@@ -12,6 +9,7 @@ use belljar_contract::{
 use belljar_tools::Glob;
 
 use super::WorkflowServiceOptions;
+use crate::containment::contained;
 
 /// What a client may ask for, set by the operator.
 #[derive(Debug, Clone)]
@@ -111,10 +109,7 @@ fn within(asked: &Access, allowed: &[PathBuf], what: &str) -> Result<Vec<PathBuf
 }
 
 fn one_within(asked: &str, allowed: &[PathBuf], what: &str) -> Result<PathBuf, RunError> {
-    let path = Path::new(asked);
-    let leads_up = path.components().any(|part| part == Component::ParentDir);
-    let is_allowed = allowed.iter().any(|root| path.starts_with(root)) && !leads_up;
-    if is_allowed { Ok(path.to_owned()) } else { Err(beyond(what, asked)) }
+    contained(asked, allowed).ok_or_else(|| beyond(what, asked))
 }
 
 fn beyond(what: &str, path: &str) -> RunError {

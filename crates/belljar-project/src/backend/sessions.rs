@@ -163,7 +163,7 @@ impl ProjectBackend {
             Err(error) => return RunResult::not_run(run, RunStatus::Failed, error),
         };
         let limits = &mut execution.request.limits;
-        *limits = limits.in_session(&kept.session.limits());
+        *limits = limits.inheriting(&kept.session.limits());
         if execution.durability == RunDurability::IfAsked {
             // The run waits for a person only as long as its host lives: a session has no journal.
             execution.durability = RunDurability::Never;

@@ -1,8 +1,8 @@
 //! The single exit for results: every result of a run passes [`Executor::finish`], whether it comes
 //! from a fresh cell, a session, a resumed journal, a task of a workflow, or the cache.
 //!
-//! It runs these steps in this order: save the result in the cache, fit it to the caller's budget,
-//! write it to the run's record, post the event. A step that must see every result belongs in this
+//! It runs these steps in this order: fit the result to the caller's budget, write it to the run's
+//! record, save it whole in the cache, post the event. A step that must see every result belongs in this
 //! file and nowhere else.
 
 use belljar_contract::{ErrorCode, Metrics, RunError, RunResult, RunStatus, ToolReport};
@@ -51,14 +51,16 @@ impl Executor {
         if journal.is_some() {
             result = self.interrupted_if_stopping(result);
         }
-        if let (Some(slot), Some(store)) = (cache, &self.store) {
-            slot.save(store, &result).await;
-        }
+        // The cache has the whole result: each caller has a budget of its own.
+        let whole = cache.map(|slot| (slot, result.clone()));
         if let Some(tokens) = max_output_tokens {
             budget::fit(&mut result, tokens, self.store.as_ref()).await;
         }
         if let Some(journal) = journal {
             journal.write_end(&result).await;
+        }
+        if let (Some((slot, whole)), Some(store)) = (whole, &self.store) {
+            slot.save(store, &whole).await;
         }
         self.post_end(&result).await;
         announced.disarm();

@@ -1,16 +1,14 @@
 //! Permissions of a workflow, set by the operator when it is submitted.
 
-use std::{
-    collections::BTreeMap,
-    path::{Component, Path, PathBuf},
-};
+use std::{collections::BTreeMap, path::PathBuf};
 
-use belljar_contract::Grants;
+use belljar_contract::{Grants, Language};
 use belljar_workflow::{Task, TaskFailure, TaskGrants, WriteAccess};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{ProjectWorkflowError, walk};
+use super::{ProjectWorkflowError, code, walk};
+use crate::containment::contained;
 
 /// How to allow more: the flags and the commands that take them.
 const READ: &str = "`--read PATH` of `belljar workflow run` or `belljar serve`";
@@ -60,7 +58,7 @@ impl WorkflowPermissions {
 
     /// Whether code in this language may run, if code may run at all.
     pub(super) fn allows(&self, language: &str) -> bool {
-        language != "bash" || self.shell != Some(false)
+        code::language(language) != Some(Language::Bash) || self.shell != Some(false)
     }
 
     /// The grants that a code task asks for, if all of them are allowed.
@@ -111,12 +109,8 @@ fn within(
     what: &str,
     flag: &str,
 ) -> Result<PathBuf, TaskFailure> {
-    let path = Path::new(asked);
-    let leads_up = path.components().any(|part| part == Component::ParentDir);
-    if !leads_up && allowed.iter().any(|root| path.starts_with(root)) {
-        return Ok(path.to_owned());
-    }
-    Err(beyond(format!("{what} {asked} is not allowed here"), flag))
+    contained(asked, allowed)
+        .ok_or_else(|| beyond(format!("{what} {asked} is not allowed here"), flag))
 }
 
 fn beyond(message: String, flag: &str) -> TaskFailure {

@@ -1,7 +1,7 @@
 //! Code in a graph: its text, its grants and its limits.
 
-use belljar_contract::LimitsRequest;
-use serde::{Deserialize, Serialize};
+use belljar_contract::{Limit, LimitsRequest};
+use serde::{Deserialize, Serialize, Serializer, ser::SerializeMap as _};
 use serde_json::{Map, Value};
 
 /// Code and what it may reach and use.
@@ -23,6 +23,7 @@ pub struct Code {
     /// What the code may reach.
     pub grants: TaskGrants,
     /// What the code may use up.
+    #[serde(serialize_with = "task_limits")]
     pub limits: Box<LimitsRequest>,
     /// Whether the code sees the files of the workflow.
     pub files: bool,
@@ -78,5 +79,49 @@ pub enum WriteAccess {
 impl Default for WriteAccess {
     fn default() -> Self {
         Self::Said(false)
+    }
+}
+
+/// Writes limits as workflows have always had them: four that are there even when nothing states them,
+/// then the others that are stated. The hash of this text names the run of a task, so a run that an
+/// earlier version began is found only if the text stays the same.
+pub(super) fn task_limits<S: Serializer>(
+    limits: &LimitsRequest,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    const ALWAYS: [Limit; 4] =
+        [Limit::Timeout, Limit::Memory, Limit::OutputBytes, Limit::ToolCalls];
+    let stated = limits.stated();
+    let mut map = serializer.serialize_map(None)?;
+    for limit in ALWAYS {
+        let number = stated.iter().find(|(other, _)| *other == limit).map(|(_, number)| number);
+        map.serialize_entry(limit.json_key(), &number)?;
+    }
+    for (limit, number) in stated.iter().filter(|(limit, _)| !ALWAYS.contains(limit)) {
+        map.serialize_entry(limit.json_key(), number)?;
+    }
+    map.end()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The text that names the runs of tasks is the one that version 0.1.0 wrote.
+    #[test]
+    fn f6_limits_are_written_as_they_always_were() {
+        let text = |limits: LimitsRequest| {
+            let code = Code { limits: Box::new(limits), ..Code::default() };
+            serde_json::to_value(&code).map(|code| code["limits"].to_string()).ok()
+        };
+        let none = r#"{"memory_mb":null,"output_bytes":null,"timeout_ms":null,"tool_calls":null}"#;
+        assert_eq!(text(LimitsRequest::default()).as_deref(), Some(none));
+        let some = r#"{"memory_mb":64,"output_bytes":null,"timeout_ms":500,"tool_calls":null}"#;
+        let limits =
+            LimitsRequest { timeout_ms: Some(500), memory_mb: Some(64), ..Default::default() };
+        assert_eq!(text(limits).as_deref(), Some(some));
+        let read: Code =
+            serde_json::from_str(&format!("{{\"limits\":{some}}}")).unwrap_or_default();
+        assert_eq!((read.limits.timeout_ms, read.limits.memory_mb), (Some(500), Some(64)));
     }
 }
