@@ -2,8 +2,8 @@
 //!
 //! A limit is a row: its field, its name in `belljar.toml`, its name and unit in requests, its flag, its
 //! default, its maximum, how a run in a session may change it, and how far it can be exceeded. The
-//! command line, the configuration file, the HTTP API, workflow files, records and `docs/limits.md` read
-//! this table. Adding a limit is one row here and one place that enforces it.
+//! command line, the configuration file, the HTTP API, sessions, records and `docs/limits.md` follow this
+//! table. Adding a limit is one row here and one place that enforces it.
 
 mod table;
 
