@@ -1,7 +1,7 @@
 //! `belljar.toml` and `.mcp.json`: default limits, the operator's maxima, MCP servers and the
 //! policy for their tools.
 //!
-//! Two stages: [`raw`] mirrors one file, [`ProjectSettings`] is the result of all files. Invariant:
+//! Two stages: `raw` mirrors one file, [`ProjectSettings`] is the result of all files. Invariant:
 //! a project's file, which may come with a stranger's repository, can lower the operator's maxima
 //! and never raise them.
 

@@ -1,4 +1,9 @@
 //! The command line as clap sees it: names, types and help texts.
+#![allow(
+    rustdoc::broken_intra_doc_links,
+    rustdoc::private_intra_doc_links,
+    reason = "what stands here is the text of --help"
+)]
 
 mod limits;
 mod project;
