@@ -9,6 +9,7 @@
 
 mod consent;
 mod corpus;
+#[path = "../../../belljar-runtime/tests/it/descendants.rs"]
 mod descendants;
 mod embed;
 mod executor;

@@ -13,8 +13,9 @@ use belljar_runtime::{
 use libtest_mimic::Trial;
 
 use crate::{
+    descendants::descendants,
     harness::{config, host, run, zygote},
-    processes::{at_rest, descendants},
+    processes::at_rest,
 };
 
 pub(crate) fn trials() -> Vec<Trial> {

@@ -9,8 +9,9 @@ use libtest_mimic::Trial;
 use rustix::process::{Pid, Signal, getuid, kill_process};
 
 use crate::{
+    descendants::descendants,
     harness::{host, run},
-    processes::{at_rest, descendants, eventually},
+    processes::{at_rest, eventually},
 };
 
 pub(crate) fn trials() -> Vec<Trial> {

@@ -13,6 +13,7 @@
 
 #[macro_use]
 mod harness;
+mod descendants;
 mod host_engines;
 mod host_limits;
 mod host_pool;

@@ -1,5 +1,7 @@
 //! Processes, descriptors and mounts that a host leaves behind. The tests of other crates use this file too.
 
+use crate::descendants::descendants;
+
 /// What a run that leaks would leave behind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Footprint {
@@ -17,22 +19,6 @@ pub(crate) fn footprint() -> Footprint {
         mounts: mounts.lines().count(),
         processes: descendants(std::process::id()).len(),
     }
-}
-
-/// Pids of every process below this one.
-pub(crate) fn descendants(pid: u32) -> Vec<u32> {
-    let mut found = Vec::new();
-    let mut pending = vec![pid];
-    while let Some(pid) = pending.pop() {
-        let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else { continue };
-        for task in tasks.flatten() {
-            let children = std::fs::read_to_string(task.path().join("children"));
-            let children = children.unwrap_or_default();
-            let children = children.split_whitespace().filter_map(|child| child.parse().ok());
-            pending.extend(children.inspect(|child| found.push(*child)));
-        }
-    }
-    found
 }
 
 /// Waits until a condition holds; fails after about ten seconds.

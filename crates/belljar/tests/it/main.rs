@@ -18,7 +18,7 @@ mod conformance;
 mod crash;
 mod crash_points;
 mod demo;
-#[path = "../../../belljar-project/tests/it/descendants.rs"]
+#[path = "../../../belljar-runtime/tests/it/descendants.rs"]
 mod descendants;
 mod doctor;
 mod escape_bait;

@@ -1,4 +1,4 @@
-//! Processes that a process has started, and those that they have. The tests of `belljar` use it too.
+//! Processes that a process has started, and those that they have. The tests of other crates use this file too.
 
 /// Every process below this one, as numbers.
 pub(crate) fn descendants(pid: u32) -> Vec<u32> {
