@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{
     command::{BELLJAR, no_sandbox},
-    mcp_support::{Project, Serving, installed},
+    mcp_support::{Project, RunningServer, installed},
 };
 
 /// A program in `clients/`, and what runs it.
@@ -29,7 +29,12 @@ impl Client {
     }
 
     /// What the client says after it was asked for this, over HTTP or else over standard streams.
-    pub(crate) fn ask(self, project: &Project, serving: Option<&Serving>, asked: &[&str]) -> Value {
+    pub(crate) fn ask(
+        self,
+        project: &Project,
+        serving: Option<&RunningServer>,
+        asked: &[&str],
+    ) -> Value {
         let modules = || installed("clients", "npm/node_modules");
         let interpreter = match self.environment {
             Some(name) => installed("clients", &format!("venv/{name}/bin/python")),

@@ -84,12 +84,12 @@ enum Kill {
 
 /// The keys of calls that happened and whose answers are lost; `None` where that is a matter of
 /// luck.
-type Lost = Option<&'static [&'static str]>;
+type LostCalls = Option<&'static [&'static str]>;
 
-const NOTHING: Lost = Some(&[]);
+const NOTHING: LostCalls = Some(&[]);
 
 /// A run of each language, killed and resumed to its end.
-fn survives(transport: Transport, codes: [(&str, &str); 2], kill: &Kill, lost: Lost) {
+fn survives(transport: Transport, codes: [(&str, &str); 2], kill: &Kill, lost: LostCalls) {
     if no_sandbox() || (matches!(kill, Kill::At(_)) && cfg!(not(debug_assertions))) {
         return;
     }
@@ -124,7 +124,7 @@ fn release_all(project: &LedgerProject) {
 }
 
 /// Each effect happened once, and the code has its value, or knows that it is in doubt.
-pub(crate) fn check(project: &LedgerProject, result: &Value, lost: Lost, about: &str) {
+pub(crate) fn check(project: &LedgerProject, result: &Value, lost: LostCalls, about: &str) {
     assert_eq!(
         (&result["status"], &result["error"]),
         (&json!("completed"), &Value::Null),

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use crate::{
     command::{Place, outcome},
-    mcp_support::{Serving, serve_in},
+    mcp_support::{RunningServer, serve_in},
 };
 use belljar_testing::sandboxed;
 
@@ -43,7 +43,7 @@ fn keeps(promise: &str, text: &str) -> bool {
 }
 
 /// Runs the commands one after the other, in one shell: what they set stays set.
-fn try_all(place: &Place, server: &Serving, examples: &[(String, String)]) {
+fn try_all(place: &Place, server: &RunningServer, examples: &[(String, String)]) {
     const MARK: &str = "---- end of an example ----";
     let commands: Vec<&str> = examples.iter().map(|(command, _)| command.as_str()).collect();
     let script = commands.join(&format!("\nprintf '\\n{MARK}\\n'\n"));

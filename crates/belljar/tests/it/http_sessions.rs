@@ -5,16 +5,16 @@ use serde_json::{Value, json};
 
 use crate::{
     command::Place,
-    mcp_support::{Serving, serve_in},
+    mcp_support::{RunningServer, serve_in},
 };
 
-fn open(server: &Serving, language: &str, commands: &[&str]) -> String {
+fn open(server: &RunningServer, language: &str, commands: &[&str]) -> String {
     let request = json!({ "language": language, "grants": { "commands": commands } });
     let made = server.ask("POST /v1/sessions", &request);
     made["session_id"].as_str().unwrap_or_else(|| panic!("no id: {made:#}")).to_owned()
 }
 
-fn run(server: &Serving, id: &str, code: &str) -> Value {
+fn run(server: &RunningServer, id: &str, code: &str) -> Value {
     server.ask(&format!("POST /v1/sessions/{id}/runs"), &json!({ "code": code }))
 }
 

@@ -12,12 +12,12 @@ use serde_json::Value;
 
 use crate::{
     command::Place,
-    mcp_support::{Reply, Serving},
+    mcp_support::{Reply, RunningServer},
 };
 
 const PATIENCE: Duration = Duration::from_secs(90);
 
-impl Serving {
+impl RunningServer {
     /// An answer to a request with the token.
     pub(crate) fn api(&self, line: &str, body: &str) -> Reply {
         let bearer = format!("Bearer {}", self.token);

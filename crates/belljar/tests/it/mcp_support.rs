@@ -169,13 +169,13 @@ impl Project {
     }
 
     /// `belljar serve --http` in this project.
-    pub(crate) fn serve(&self, arguments: &[&str]) -> Serving {
+    pub(crate) fn serve(&self, arguments: &[&str]) -> RunningServer {
         serve_in(&self.place, arguments)
     }
 }
 
 /// `belljar serve --http` in this place.
-pub(crate) fn serve_in(place: &Place, arguments: &[&str]) -> Serving {
+pub(crate) fn serve_in(place: &Place, arguments: &[&str]) -> RunningServer {
     let log = place.path().join("serve.log");
     let child = place
         .command(BELLJAR)
@@ -192,7 +192,7 @@ pub(crate) fn serve_in(place: &Place, arguments: &[&str]) -> Serving {
     });
     let token = place.path().join("work/.belljar/token");
     let token = fs::read_to_string(token).expect("there is a token");
-    Serving { child, url, token: token.trim().to_owned() }
+    RunningServer { child, url, token: token.trim().to_owned() }
 }
 
 /// Waits until there is an answer.
@@ -208,7 +208,7 @@ pub(crate) fn within<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
 }
 
 /// A server that runs, until it is dropped.
-pub(crate) struct Serving {
+pub(crate) struct RunningServer {
     child: Child,
     /// Where clients find it.
     pub(crate) url: String,
@@ -224,7 +224,7 @@ pub(crate) struct Reply {
     pub(crate) body: String,
 }
 
-impl Serving {
+impl RunningServer {
     /// The most memory the server itself was ever resident with, in megabytes.
     pub(crate) fn peak_memory_mb(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()));
@@ -325,7 +325,7 @@ impl Serving {
     }
 }
 
-impl Drop for Serving {
+impl Drop for RunningServer {
     fn drop(&mut self) {
         // A test that failed has said why; it must not end the whole process a second time.
         let _ = self.child.kill();

@@ -22,13 +22,13 @@ const VICTIM: u32 = 12_352;
 const SERVED: &str = "20";
 
 /// A directory that everybody may use, and the program where everybody can start it.
-struct Shared {
+struct SharedDirectory {
     place: Place,
     program: PathBuf,
     directory: PathBuf,
 }
 
-impl Shared {
+impl SharedDirectory {
     /// Nothing if this is not root, who alone can act as others.
     fn new() -> Option<Self> {
         if !getuid().is_root() {
@@ -104,7 +104,7 @@ fn assert_refused(ran: &Outcome, why: &str) {
 /// A token that its planter knows would let them use everything of the host's.
 #[test]
 fn s3_a_planted_token_lets_nobody_into_a_host_of_root() {
-    let Some(shared) = Shared::new() else { return };
+    let Some(shared) = SharedDirectory::new() else { return };
     let planted = shared.plant(ATTACKER, ".belljar/token", TOKEN, 0o600);
     let stranger = format!("belongs to user {ATTACKER}");
     assert_refused(&shared.belljar(0, &SERVE), &stranger);
@@ -123,7 +123,7 @@ fn s3_a_planted_token_lets_nobody_into_a_host_of_root() {
 /// A directory that its planter can write to: the victim's client would send its token anywhere.
 #[test]
 fn s3_a_token_is_not_sent_where_somebody_else_says() {
-    let Some(shared) = Shared::new() else { return };
+    let Some(shared) = SharedDirectory::new() else { return };
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
     let pid = std::process::id();
@@ -178,7 +178,7 @@ fn s3_a_token_is_not_sent_where_somebody_else_says() {
 /// A database that its planter can write to: every approval in it may be forged.
 #[test]
 fn s3_a_planted_database_decides_nothing() {
-    let Some(shared) = Shared::new() else { return };
+    let Some(shared) = SharedDirectory::new() else { return };
     shared.plant(VICTIM, ".mcp.json", r#"{"mcpServers": {"s": {"command": "true"}}}"#, 0o644);
     let database = shared.plant(ATTACKER, ".belljar/belljar.db", "", 0o666);
     let stranger = format!("belongs to user {ATTACKER}");
@@ -205,7 +205,7 @@ fn s3_a_planted_database_decides_nothing() {
 /// Configuration that somebody else has planted is passed over, which is told; what needs none runs.
 #[test]
 fn s3_a_planted_configuration_is_passed_over_and_told() {
-    let Some(shared) = Shared::new() else { return };
+    let Some(shared) = SharedDirectory::new() else { return };
     let planted = shared.plant(ATTACKER, "belljar.toml", "[limits]\ntimeout = '1 parsec'\n", 0o644);
     let ran = shared.belljar(VICTIM, &["run", "-c", "return 6 * 7", "--json"]);
     assert!(ran.stderr.contains(&format!("belongs to user {ATTACKER}")), "{ran:#?}");
@@ -221,7 +221,7 @@ fn s3_a_planted_configuration_is_passed_over_and_told() {
 /// Where others could exchange the state between a look and its use, none is used and none is made.
 #[test]
 fn s3_state_is_not_kept_where_others_could_exchange_it() {
-    let Some(shared) = Shared::new() else { return };
+    let Some(shared) = SharedDirectory::new() else { return };
     open_to(&shared.directory, 0o777);
     assert_refused(&shared.belljar(VICTIM, &SERVE), "chmod go-w");
     assert!(!shared.state().exists());

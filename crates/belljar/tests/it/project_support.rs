@@ -59,7 +59,7 @@ impl CountingProject {
     }
 
     /// A run that goes on while the test does.
-    pub(crate) fn start(&self, code: &str, arguments: &[&str]) -> Running {
+    pub(crate) fn start(&self, code: &str, arguments: &[&str]) -> BackgroundRun {
         let mut child = self
             .place
             .command(BELLJAR)
@@ -70,7 +70,7 @@ impl CountingProject {
             .spawn()
             .expect("the program under test starts");
         let stderr = BufReader::new(child.stderr.take().expect("a pipe"));
-        Running { child, stderr }
+        BackgroundRun { child, stderr }
     }
 
     /// What the server has appended so far.
@@ -90,12 +90,12 @@ impl CountingProject {
 }
 
 /// A run that goes on while the test does.
-pub(crate) struct Running {
+pub(crate) struct BackgroundRun {
     pub(crate) child: Child,
     stderr: BufReader<ChildStderr>,
 }
 
-impl Running {
+impl BackgroundRun {
     /// The id of the approval it waits for next.
     pub(crate) fn approval(&mut self) -> String {
         let mut line = String::new();

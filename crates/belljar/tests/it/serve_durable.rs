@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::{
     ledger_support::{LedgerProject, Transport::Http},
-    mcp_support::{Serving, serve_in, within},
+    mcp_support::{RunningServer, serve_in, within},
 };
 
 /// Two effects with a call between them that may be made twice.
@@ -26,7 +26,7 @@ await mcp.ledger.effect({ key: 'two' });
 return one";
 
 impl LedgerProject {
-    fn serve(&self) -> Serving {
+    fn serve(&self) -> RunningServer {
         serve_in(&self.place, &[])
     }
 
@@ -37,29 +37,29 @@ impl LedgerProject {
 }
 
 /// Begins a durable run; its client goes away.
-fn begin(server: &Serving, code: &str) -> String {
+fn begin(server: &RunningServer, code: &str) -> String {
     let body = json!({ "code": code, "durable": true }).to_string();
     let mut events = server.follow("POST /v1/runs", "", &body);
     events.until("started")["id"].as_str().unwrap().to_owned()
 }
 
-fn look(server: &Serving, id: &str) -> Value {
+fn look(server: &RunningServer, id: &str) -> Value {
     server.ask(&format!("GET /v1/runs/{id}"), &Value::Null)
 }
 
-fn end_of(server: &Serving, id: &str) -> Value {
+fn end_of(server: &RunningServer, id: &str) -> Value {
     server.ask(&format!("GET /v1/runs/{id}?wait_ms=60000"), &Value::Null)
 }
 
 /// What waits for a person, once something does.
-fn question(server: &Serving) -> Value {
+fn question(server: &RunningServer) -> Value {
     within("a question", || {
         let open = server.ask("GET /v1/approvals", &Value::Null);
         open["approvals"].as_array().unwrap().first().cloned()
     })
 }
 
-fn decide(server: &Serving, question: &Value, decision: &Value) -> (u16, Value) {
+fn decide(server: &RunningServer, question: &Value, decision: &Value) -> (u16, Value) {
     let path = format!("POST /v1/approvals/{}", question["id"].as_str().unwrap());
     let reply = server.api(&path, &decision.to_string());
     (reply.status, serde_json::from_str(&reply.body).unwrap())
@@ -274,9 +274,9 @@ fn reliability_3_a_question_about_a_call_that_may_have_happened_says_so_everywhe
 }
 
 /// Somebody else writes to the store, and does not stop.
-struct Locked(Child);
+struct StoreLock(Child);
 
-impl Locked {
+impl StoreLock {
     fn new(project: &LedgerProject) -> Self {
         let program = "import sqlite3, sys
 store = sqlite3.connect(sys.argv[1], isolation_level=None)
@@ -299,7 +299,7 @@ sys.stdin.read()";
     }
 }
 
-impl Drop for Locked {
+impl Drop for StoreLock {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -317,7 +317,7 @@ fn reliability_11_a_run_whose_journal_failed_goes_on_while_its_host_lives() {
     let mut events = server.follow("POST /v1/runs", "", &body);
     let id = events.until("started")["id"].as_str().unwrap().to_owned();
     project.until_line("did safe two");
-    let locked = Locked::new(&project);
+    let locked = StoreLock::new(&project);
     project.release("after", "two");
     let told = events.until("result");
     assert_eq!(told["status"], "interrupted", "{told:#}");
@@ -348,7 +348,7 @@ return said";
         server.ask("POST /v1/runs", &json!({"code": "await tools.search('x')"}))["success"],
         true
     );
-    let locked = Locked::new(&project);
+    let locked = StoreLock::new(&project);
     // Each transaction that is queued before the call's own waits ten seconds for the lock.
     let limits = json!({ "timeout_ms": 120_000, "tool_timeout_ms": 120_000 });
     let refused = server.ask("POST /v1/runs", &json!({ "code": code, "limits": limits }));

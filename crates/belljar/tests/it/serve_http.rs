@@ -6,12 +6,12 @@ use std::{fs, os::unix::fs::PermissionsExt as _};
 use belljar_testing::sandboxed;
 use serde_json::{Value, json};
 
-use crate::mcp_support::{Project, Serving};
+use crate::mcp_support::{Project, RunningServer};
 
 const LIST: &str = r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}"#;
 
 /// What the server says to a request with these headers besides those that every client sends.
-fn status(serving: &Serving, headers: &[(&str, &str)]) -> u16 {
+fn status(serving: &RunningServer, headers: &[(&str, &str)]) -> u16 {
     let mut all = vec![
         ("Content-Type", "application/json"),
         ("Accept", "application/json, text/event-stream"),

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::{
     ledger_support::{LedgerProject, Transport},
-    mcp_support::{Serving, serve_in, within},
+    mcp_support::{RunningServer, serve_in, within},
 };
 
 const ONE_AT_ONCE: &str =
@@ -25,12 +25,12 @@ fn plain(name: &str) -> Value {
     json!({"tasks": [{"id": "only", "tool": "ledger:effect", "arguments": {"key": name}}]})
 }
 
-fn run(server: &Serving, id: &str, workflow: &Value) -> Value {
+fn run(server: &RunningServer, id: &str, workflow: &Value) -> Value {
     server.ask("POST /v1/workflows", &json!({"workflow": workflow, "id": id}))
 }
 
 /// A server whose only place is taken by this workflow, `a`, until its first effect is let go.
-fn busy_with(workflow: &Value) -> (LedgerProject, Serving) {
+fn busy_with(workflow: &Value) -> (LedgerProject, RunningServer) {
     let project = LedgerProject::with(Transport::Http, ONE_AT_ONCE);
     let server = serve_in(&project.place, &[]);
     project.hold("before", "a");
@@ -39,7 +39,7 @@ fn busy_with(workflow: &Value) -> (LedgerProject, Serving) {
     (project, server)
 }
 
-fn look(server: &Serving, id: &str) -> Value {
+fn look(server: &RunningServer, id: &str) -> Value {
     server.ask(&format!("GET /v1/workflows/{id}"), &Value::Null)
 }
 

@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 
 use crate::{
     command::BELLJAR,
-    flow_support::Watched,
-    mcp_support::{Reply, Serving, serve_in, within},
+    mcp_support::{Reply, RunningServer, serve_in, within},
     project_support::CountingProject,
     stdio_support::StdioServer,
+    workflow_support::WorkflowWatch,
 };
 
 const ALLOWED: &str =
@@ -42,7 +42,7 @@ fn decision(state: &Value) -> String {
 }
 
 /// How it stands once it has ended.
-fn ended(server: &Serving, id: &str) -> Value {
+fn ended(server: &RunningServer, id: &str) -> Value {
     server.ask(&format!("GET /v1/workflows/{id}?wait_ms=60000"), &Value::Null)
 }
 
@@ -239,7 +239,7 @@ fn bug_2_tasks_from_the_command_line_refer_to_those_there_are() {
     assert_eq!(command(&["approve", &decision]).status, Some(0));
     assert!(running.wait().unwrap().success());
     assert_eq!(project.counted(), ["n 3"]);
-    let watched = Watched::of(&project.place.path().join("work/.belljar"));
+    let watched = WorkflowWatch::of(&project.place.path().join("work/.belljar"));
     let tasks: Vec<_> = watched.machine("c2").dag().tasks.into_iter().map(|task| task.id).collect();
     assert_eq!(tasks, ["sum", "ok", "z"]);
 }
@@ -252,7 +252,7 @@ fn d7_a_tool_that_may_ask_is_called_without_a_cell() {
     let server = serve_in(&project.place, &[]);
     let tasks = json!([{"id": "a", "tool": "count__append", "arguments": {"text": "x"}}]);
     server.ask("POST /v1/workflows", &json!({"workflow": {"tasks": tasks}, "id": "r1"}));
-    let pending = |server: &Serving| {
+    let pending = |server: &RunningServer| {
         let listed = server.ask("GET /v1/approvals", &Value::Null);
         listed["approvals"][0]["id"].as_str().map(str::to_owned)
     };

@@ -18,13 +18,13 @@ use crate::{
 };
 
 /// A host over HTTP, and the place it serves.
-struct Served<'a> {
+struct SessionHost<'a> {
     place: &'a Place,
     host: Child,
     user: Option<u32>,
 }
 
-impl<'a> Served<'a> {
+impl<'a> SessionHost<'a> {
     fn start(place: &'a Place, user: Option<u32>) -> Self {
         let mut host = command(place, user)
             .args(["serve", "--http", "127.0.0.1:0"])
@@ -52,7 +52,7 @@ impl<'a> Served<'a> {
     }
 }
 
-impl Drop for Served<'_> {
+impl Drop for SessionHost<'_> {
     fn drop(&mut self) {
         let _ = self.host.kill();
         let _ = self.host.wait();
@@ -80,7 +80,7 @@ fn command(place: &Place, user: Option<u32>) -> Command {
 #[test]
 fn b1_b4_sessions_from_the_command_line() {
     let place = Place::new();
-    let served = Served::start(&place, None);
+    let served = SessionHost::start(&place, None);
     let id = served.says(&["session", "new", "-l", "python"]);
     assert!(id.starts_with("ses_"), "{id}");
     served.says(&["session", "exec", &id, "-c", "x = 1\nopen('f', 'w').write('one')"]);
@@ -133,7 +133,7 @@ fn b1_without_a_host_the_commands_say_how_to_start_one() {
 #[test]
 fn b3_a_restarted_host_tells_why_a_session_is_gone() {
     let place = Place::new();
-    let mut served = Served::start(&place, None);
+    let mut served = SessionHost::start(&place, None);
     let (kept, idle) = (
         served.says(&["session", "new", "-l", "bash"]),
         served.says(&["session", "new", "--idle", "1s"]),
@@ -155,7 +155,7 @@ fn b3_a_restarted_host_tells_why_a_session_is_gone() {
     let refused = served.run(&["session", "list"]);
     assert!(refused.stderr.contains("no host runs"), "{}", refused.stderr);
     drop(served);
-    let next = Served::start(&place, None);
+    let next = SessionHost::start(&place, None);
     let gone = next.run(&["session", "exec", &kept, "-c", "echo $x"]);
     assert!(gone.stderr.contains("its host has ended"), "{}", gone.stderr);
     let gone = next.run(&["session", "exec", &idle, "-c", "1"]);
@@ -178,7 +178,7 @@ fn b2_a10_a_killed_host_of_an_ordinary_user_leaves_nothing_of_its_sessions() {
 
 fn leaves_nothing(user: Option<u32>) {
     let place = Place::new();
-    let mut served = Served::start(&place, user);
+    let mut served = SessionHost::start(&place, user);
     for language in ["typescript", "python", "bash"] {
         let id = served.says(&["session", "new", "-l", language]);
         let point = served.says(&["session", "checkpoint", &id]);

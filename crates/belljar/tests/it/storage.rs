@@ -19,9 +19,9 @@ use serde_json::json;
 use crate::{
     command::{BELLJAR, Place, block_on, no_sandbox, outcome},
     descendants::descendants,
-    flow_support::Watched,
     ledger_support::{LedgerProject, Transport},
     mcp_support::{Project, serve_in, within},
+    workflow_support::WorkflowWatch,
 };
 
 /// A store that is deleted under a host: that is noticed, and nothing more is acknowledged.
@@ -235,7 +235,7 @@ fn reliability_14_the_workflows_of_a_frozen_host_are_taken_over() {
     let id = std::process::id();
     let stat = fs::read_to_string("/proc/self/stat").unwrap();
     let started = stat.rsplit_once(')').unwrap().1.split_whitespace().nth(19).unwrap();
-    let watched = Watched::of(&project.state());
+    let watched = WorkflowWatch::of(&project.state());
     let claim = |lapsed_ms: i64| {
         let now_ms = belljar_project::now_ms();
         let owner = format!("{id}:{started}");

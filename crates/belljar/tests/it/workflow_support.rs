@@ -15,9 +15,9 @@ use crate::command::block_on;
 const ALL: u32 = 100_000;
 
 /// The workflows of a project that others run.
-pub(crate) struct Watched(Workflows<SqliteWorkflowStore>);
+pub(crate) struct WorkflowWatch(Workflows<SqliteWorkflowStore>);
 
-impl Watched {
+impl WorkflowWatch {
     /// Those kept in this `.belljar`.
     pub(crate) fn of(state: &Path) -> Self {
         let store = Store::open(state).unwrap();

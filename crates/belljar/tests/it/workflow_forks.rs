@@ -17,9 +17,9 @@ use serde_json::{Value, json};
 
 use crate::{
     command::{BELLJAR, block_on},
-    flow_support::Watched,
     ledger_support::{LedgerProject, Transport},
     mcp_support::{serve_in, within},
+    workflow_support::WorkflowWatch,
 };
 
 /// Effects around changes of files.
@@ -70,7 +70,7 @@ fn f3_a_fork_goes_on_from_a_checkpoint_and_repeats_nothing() {
     let forked = belljar(&["workflow", "fork", "first", "--at", &at, "--id", "second"]);
     assert_eq!((forked.status, &*forked.stdout), (Some(0), "second\n"), "{forked:#?}");
     assert!(forked.stderr.contains("belljar workflow resume second"), "{forked:#?}");
-    let watched = Watched::of(&project.state());
+    let watched = WorkflowWatch::of(&project.state());
     assert_eq!(watched.file("second", "f.txt").as_deref(), Some("one\n"), "as it was then");
     // What is sent meanwhile is taken first.
     let args = ["workflow", "command", "second", "modify-args", "b", r#"{"key": "other"}"#];
@@ -111,7 +111,7 @@ fn f3_what_has_ended_leaves_no_files_behind_and_can_be_deleted() {
     // What came from it has its files.
     let resumed = belljar(&["workflow", "resume", "open", "--json"]);
     assert_eq!(resumed.json()["status"], json!("completed"), "{resumed:#?}");
-    let watched = Watched::of(&project.state());
+    let watched = WorkflowWatch::of(&project.state());
     assert_eq!(watched.file("open", "f.txt").as_deref(), Some("one\ntwo\n"));
 }
 
@@ -197,7 +197,7 @@ fn f3_an_id_that_is_used_again_gets_nothing_of_the_workflow_that_had_it() {
 fn f3_workflows_that_ended_long_ago_are_forgotten() {
     let project = ran();
     project.place.belljar(&["workflow", "fork", "first", "--id", "open"]);
-    let engine = Watched::of(&project.state()).store().clone();
+    let engine = WorkflowWatch::of(&project.state()).store().clone();
     block_on(async {
         let (store, scratch) = (engine.project_store(), project.place.path().join("scratch"));
         for (keep, forgotten) in

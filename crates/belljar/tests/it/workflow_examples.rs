@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::{
     command::{BELLJAR, Outcome, Place, no_sandbox, outcome},
-    flow_support::{Watched, has_ended},
+    workflow_support::{WorkflowWatch, has_ended},
 };
 
 const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/workflows");
@@ -62,8 +62,8 @@ impl Project {
         text.lines().map(str::to_owned).collect()
     }
 
-    fn watched(&self) -> Watched {
-        Watched::of(&self.0.path().join("work/.belljar"))
+    fn watched(&self) -> WorkflowWatch {
+        WorkflowWatch::of(&self.0.path().join("work/.belljar"))
     }
 
     /// Waits for a decision of a workflow and gives its id.

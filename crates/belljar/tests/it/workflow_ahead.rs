@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use crate::{
     command::{Place, block_on, outcome},
-    flow_support::Watched,
     ledger_support::{LedgerProject, Transport},
+    workflow_support::WorkflowWatch,
 };
 
 /// A person is asked; a tool that only reads, one that does not, code with calls and code with files
@@ -40,7 +40,7 @@ tasks:
 /// A workflow whose person has not decided, and all that may run ahead has done so.
 struct Ahead {
     project: LedgerProject,
-    watched: Watched,
+    watched: WorkflowWatch,
 }
 
 impl Ahead {
@@ -71,7 +71,7 @@ impl Ahead {
             };
             (runs.iter().filter(ended).count() == 2).then_some(())
         });
-        let ahead = Self { watched: Watched::of(&project.state()), project };
+        let ahead = Self { watched: WorkflowWatch::of(&project.state()), project };
         ahead.project.until("a refusal", || ahead.is("act", Fate::Dropped).then_some(()));
         (ahead, host)
     }

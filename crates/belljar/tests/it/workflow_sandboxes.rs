@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     command::Place,
-    mcp_support::{Serving, serve_in},
+    mcp_support::{RunningServer, serve_in},
     project_support::CountingProject,
 };
 
@@ -22,13 +22,13 @@ fn run(agent: &str, more: &[&str]) -> Value {
     ran.json()["output"].clone()
 }
 
-fn command(server: &Serving, id: &str, command: &Value) {
+fn command(server: &RunningServer, id: &str, command: &Value) {
     let answer = server.ask(&format!("POST /v1/workflows/{id}/commands"), command);
     assert_eq!(answer["accepted"], true, "{command} {answer:#}");
 }
 
 /// How a workflow stands once it rests.
-fn state(server: &Serving, id: &str) -> Value {
+fn state(server: &RunningServer, id: &str) -> Value {
     server.ask(&format!("GET /v1/workflows/{id}?wait_ms=60000"), &Value::Null)
 }
 
@@ -42,7 +42,7 @@ config: {interrupt_before: [more]}
 "#;
 
 /// The checkpoint that the end of a task left.
-fn checkpoint_of(server: &Serving, id: &str, task: &str) -> u64 {
+fn checkpoint_of(server: &RunningServer, id: &str, task: &str) -> u64 {
     let path = format!("GET /v1/workflows/{id}/events?limit=1000");
     let events = server.ask(&path, &Value::Null);
     let events = events["events"].as_array().unwrap();

@@ -22,8 +22,8 @@ use serde_json::{Value, json};
 
 use crate::{
     command::{Outcome, block_on, no_sandbox, outcome},
-    flow_support::{Watched, has_ended},
     ledger_support::{LedgerProject, Transport},
+    workflow_support::{WorkflowWatch, has_ended},
 };
 
 /// Seventeen tasks: effects side by side, code with an effect of its own, files, a person, a fan-out.
@@ -116,9 +116,9 @@ impl Flow {
         self.project.start(&["workflow", "resume", FLOW, "--json"], crash_at)
     }
 
-    fn watched(&self) -> Option<Watched> {
+    fn watched(&self) -> Option<WorkflowWatch> {
         let state = self.project.state();
-        state.join(belljar_store::FILE_NAME).exists().then(|| Watched::of(&state))
+        state.join(belljar_store::FILE_NAME).exists().then(|| WorkflowWatch::of(&state))
     }
 
     /// Waits for the end of a host, and decides meanwhile whatever somebody has to decide.
@@ -150,7 +150,7 @@ impl Flow {
     }
 
     /// Says yes to what policy asks about; of a call in doubt, what the ledger knows.
-    fn approve(&self, watched: &Watched) {
+    fn approve(&self, watched: &WorkflowWatch) {
         let store = watched.store().project_store();
         let pending = block_on(store.approvals(Approvals::Pending, now_ms())).unwrap();
         for approval in pending {
