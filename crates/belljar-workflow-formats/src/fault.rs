@@ -5,7 +5,7 @@ use std::fmt;
 use super::tree::Position;
 
 /// The most faults that are reported; later ones are rarely new.
-const TOLD: usize = 100;
+const MAX_REPORTED: usize = 100;
 
 /// How many names are compared with an unknown one.
 const CONSIDERED: usize = 1_000;
@@ -74,7 +74,7 @@ impl<'f> Diagnostics<'f> {
         message: impl Into<String>,
         help: impl Into<String>,
     ) {
-        if self.faults.len() < TOLD {
+        if self.faults.len() < MAX_REPORTED {
             let fault = self.note(at, message.into(), help.into());
             if !self.faults.contains(&fault) {
                 self.faults.push(fault);
@@ -89,7 +89,7 @@ impl<'f> Diagnostics<'f> {
         message: impl Into<String>,
         help: impl Into<String>,
     ) {
-        if self.warnings.len() < TOLD {
+        if self.warnings.len() < MAX_REPORTED {
             let warning = Warning(self.note(at, message.into(), help.into()));
             if !self.warnings.contains(&warning) {
                 self.warnings.push(warning);
@@ -107,7 +107,7 @@ impl<'f> Diagnostics<'f> {
 
     /// Whether the list of faults is full: searching for similar names is then wasted.
     pub(super) fn full(&self) -> bool {
-        self.faults.len() >= TOLD
+        self.faults.len() >= MAX_REPORTED
     }
 
     /// Whether there are faults.

@@ -67,9 +67,11 @@ pub struct Machine {
     failure: Option<TaskFailure>,
     output: Value,
     branch: u32,
-    /// The numbers of the newest input and of the newest event.
+    /// The number of the newest input.
     taken: u64,
-    told: u64,
+    /// The number of the newest event; `told` in every snapshot that was ever stored.
+    #[serde(rename = "told")]
+    last_event: u64,
     /// The time of the newest input.
     now_ms: u64,
     defs: Vec<Arc<Task>>,
@@ -214,7 +216,7 @@ impl Machine {
             output: Value::Null,
             branch: 0,
             taken: 0,
-            told: 0,
+            last_event: 0,
             now_ms: 0,
             defs: Vec::new(),
             nodes: NodeTable::default(),

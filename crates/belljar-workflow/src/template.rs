@@ -30,7 +30,7 @@ pub use python::is_template_method;
 /// The most steps one template may take.
 const FUEL: u64 = 1_000_000;
 /// How many characters of a template an error quotes.
-const TOLD: usize = 400;
+const MAX_QUOTED_CHARS: usize = 400;
 
 static STRICT: LazyLock<Environment<'static>> =
     LazyLock::new(|| environment(UndefinedBehavior::Strict));
@@ -370,11 +370,11 @@ fn context(mentioned: &BTreeSet<String>, names: &dyn TemplateNames) -> BTreeMap<
 
 /// An error for a text that cannot be parsed; it quotes only the beginning.
 fn unreadable(template: &str, what: String) -> TemplateError {
-    let mut told: String = template.chars().take(TOLD).collect();
-    if told.len() < template.len() {
-        told.push('…');
+    let mut quoted: String = template.chars().take(MAX_QUOTED_CHARS).collect();
+    if quoted.len() < template.len() {
+        quoted.push('…');
     }
-    TemplateError::Broken { what, template: told }
+    TemplateError::Broken { what, template: quoted }
 }
 
 fn broken(template: &str, error: &Error) -> TemplateError {

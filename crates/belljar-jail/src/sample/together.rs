@@ -25,14 +25,14 @@ pub fn held_together(processes: &[ForkedProcess]) -> u64 {
 }
 
 fn share(pid: u32) -> u64 {
-    let told = match of_any_thread(pid, "smaps_rollup") {
-        Ok(told) => told,
+    let rollup = match of_any_thread(pid, "smaps_rollup") {
+        Ok(rollup) => rollup,
         Err(ProcessGone) => return 0,
     };
     let held = MemoryReading::of(pid);
-    let share = told.and_then(|told| {
+    let share = rollup.and_then(|rollup| {
         let parts = ["Pss_Anon:", "Pss_Shmem:", "SwapPss:"];
-        parts.iter().map(|name| field(&told, name)).sum::<Option<u64>>()
+        parts.iter().map(|name| field(&rollup, name)).sum::<Option<u64>>()
     });
     match (share, &held) {
         (Some(share), MemoryReading::Status(status)) => {

@@ -428,14 +428,14 @@ impl RawConfig {
         read: impl Fn(&str) -> Result<T, QuantityError>,
     ) -> Result<Option<T>, ConfigError> {
         let Some(quantity) = value else { return Ok(None) };
-        let told = |error: QuantityError| ConfigError::Value {
+        let bad_value = |error: QuantityError| ConfigError::Value {
             file: self.path.clone(),
             line: self.line_of(quantity.span().start),
             section,
             key,
             reason: error.to_string(),
         };
-        read(&quantity.get_ref().0).map(Some).map_err(told)
+        read(&quantity.get_ref().0).map(Some).map_err(bad_value)
     }
 
     fn stated(

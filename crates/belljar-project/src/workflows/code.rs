@@ -234,13 +234,15 @@ impl TaskPerformer {
         watch: &Arc<Watch>,
     ) -> Result<RunResult, TaskFailure> {
         let Some(store) = self.executor.store() else { return Ok(ran) };
-        let (mut told, mut failed_resumes) = (Vec::new(), 0);
+        let (mut announced, mut failed_resumes) = (Vec::new(), 0);
         while matches!(ran.status, RunStatus::InDoubt | RunStatus::ApprovalRequired) {
             let pending = store.approvals(Approvals::Pending, now_ms()).await.unwrap_or_default();
             let mut of_run = pending.into_iter().filter(|one| one.asked.run_id == id).peekable();
             if of_run.peek().is_none() {
-                told.iter().for_each(|over: &String| self.options.observer.approval_over(over));
-                told.clear();
+                announced
+                    .iter()
+                    .for_each(|over: &String| self.options.observer.approval_over(over));
+                announced.clear();
                 if failed_resumes == MAX_FAILED_RESUMES {
                     return Ok(ran);
                 }
@@ -253,8 +255,8 @@ impl TaskPerformer {
             }
             failed_resumes = 0;
             for approval in of_run {
-                if !told.contains(&approval.asked.id) {
-                    told.push(approval.asked.id.clone());
+                if !announced.contains(&approval.asked.id) {
+                    announced.push(approval.asked.id.clone());
                     self.options.observer.approval_waits(&notice(approval));
                 }
             }

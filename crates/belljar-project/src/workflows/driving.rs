@@ -266,8 +266,8 @@ impl StallDetector {
 
 /// Logs once why hosts leave a workflow alone.
 fn log_left_alone(inner: &WorkflowsInner, row: &WorkflowRow, reason: &str) {
-    let mut told = inner.left_alone.lock().unwrap_or_else(PoisonError::into_inner);
-    if told.insert((row.id.clone(), row.fence)) {
+    let mut logged = inner.left_alone.lock().unwrap_or_else(PoisonError::into_inner);
+    if logged.insert((row.id.clone(), row.fence)) {
         tracing::error!(id = row.id, reason, "hosts leave a workflow alone");
     }
 }

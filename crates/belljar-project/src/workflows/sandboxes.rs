@@ -146,12 +146,12 @@ impl TaskPerformer {
     async fn end_sandbox(&self, driven: &DrivenWorkflow, id: &str) -> TaskOutcome {
         let was_there = driven.mark_destroyed(id);
         let destroyed = was_there && self.sessions.destroy(id).await.is_ok();
-        let told = json!({ "destroyed": destroyed, "sandbox_id": id });
+        let output = json!({ "destroyed": destroyed, "sandbox_id": id });
         let undo = destroyed.then(|| {
             let message = format!("sandbox {id} was destroyed and cannot be restored");
             Box::new(SessionUndo::Not(TaskFailure::new("sandbox.destroyed", message)))
         });
-        TaskOutcome { read_only: true, undo, ..TaskOutcome::done(told) }
+        TaskOutcome { read_only: true, undo, ..TaskOutcome::done(output) }
     }
 
     async fn list_sandboxes(&self, driven: &DrivenWorkflow) -> TaskOutcome {

@@ -130,9 +130,9 @@ impl<'a, B: Backend> Follower<'a, B> {
     }
 
     fn snapshot(&mut self) -> RunSnapshot {
-        let told = self.progress.as_ref().map(|progress| progress.lines);
+        let sent = self.progress.as_ref().map(|progress| progress.lines);
         let state = self.state.borrow_and_update();
-        let news = told.is_some_and(|told| state.lines > told);
+        let news = sent.is_some_and(|sent| state.lines > sent);
         RunSnapshot {
             run_id: state.run_id.clone(),
             waiting: state.waiting.clone(),

@@ -16,7 +16,7 @@ pub(crate) fn rebuild(loaded: &LoadedWorkflow) -> Result<Machine, DriveError> {
         .map_err(|error| damaged(format!("cannot read snapshot {number}: {error}")))?;
     let forked_at = loaded.workflow.parent.as_ref().map(|(_, at)| *at);
     machine.adopt(flow, loaded.workflow.created_ms, forked_at);
-    let mut told = None;
+    let mut last_event = None;
     for row in &loaded.inputs {
         let input: MachineInput = serde_json::from_slice(&row.body)
             .map_err(|error| damaged(format!("cannot read input {}: {error}", row.seq)))?;
@@ -29,14 +29,15 @@ pub(crate) fn rebuild(loaded: &LoadedWorkflow) -> Result<Machine, DriveError> {
         let events = effects.iter().filter_map(|effect| {
             if let Effect::Event(event) = effect { Some(event.seq) } else { None }
         });
-        told = events.max().or(told);
+        last_event = events.max().or(last_event);
     }
     // Another version of this program may apply the same inputs differently. It would then continue
     // from a state that was never committed.
-    match told {
-        Some(told) if told != loaded.last_event => {
-            Err(damaged(format!("replay gave {told} events; {} are stored", loaded.last_event)))
-        }
+    match last_event {
+        Some(last_event) if last_event != loaded.last_event => Err(damaged(format!(
+            "replay gave {last_event} events; {} are stored",
+            loaded.last_event
+        ))),
         Some(_) | None => Ok(machine),
     }
 }

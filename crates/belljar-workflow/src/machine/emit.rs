@@ -8,9 +8,13 @@ use crate::event::{WorkflowEvent, WorkflowEventKind};
 impl Machine {
     /// Emits an event with the next number.
     pub(super) fn emit(&mut self, happened: WorkflowEventKind) {
-        self.told += 1;
-        let event =
-            WorkflowEvent { seq: self.told, at_ms: self.now_ms, branch: self.branch, happened };
+        self.last_event += 1;
+        let event = WorkflowEvent {
+            seq: self.last_event,
+            at_ms: self.now_ms,
+            branch: self.branch,
+            happened,
+        };
         self.out.push(Effect::Event(event));
     }
 

@@ -27,10 +27,10 @@ impl Machine {
             return;
         }
         self.emit(WorkflowEventKind::WorkflowResumed);
-        let told: BTreeMap<(&str, u32), Repeatability> =
+        let by_attempt: BTreeMap<(&str, u32), Repeatability> =
             open.iter().map(|open| ((open.instance.as_str(), open.attempt), open.again)).collect();
         let again = |instance: &str, attempt: u32| {
-            told.get(&(instance, attempt)).copied().unwrap_or(Repeatability::Unknown)
+            by_attempt.get(&(instance, attempt)).copied().unwrap_or(Repeatability::Unknown)
         };
         self.strays.clear();
         self.announce_timers_and_decisions();
@@ -40,9 +40,9 @@ impl Machine {
         let running: Vec<NodeId> = self.running.iter().copied().collect();
         for id in running {
             let Some(node) = self.nodes.get(id) else { continue };
-            let told = again(&node.name, node.attempt);
+            let by_intent = again(&node.name, node.attempt);
             // A parked node has no intent; whether it may be repeated was recorded when it was parked.
-            let again = self.parked.remove(&id).unwrap_or(told);
+            let again = self.parked.remove(&id).unwrap_or(by_intent);
             self.take_up(id, again);
         }
         self.cancel_only_what_runs();

@@ -223,8 +223,8 @@ impl Machine {
         let running: Vec<NodeId> = std::mem::take(&mut self.running).into_iter().collect();
         for id in running {
             let Some(node) = self.nodes.get(id) else { continue };
-            let told = again(&node.name, node.attempt);
-            self.doubt_unless_harmless(id, told);
+            let again = again(&node.name, node.attempt);
+            self.doubt_unless_harmless(id, again);
         }
         let Some((instance, attempt)) = self.undoing() else {
             return self.continue_rollback();
@@ -254,7 +254,7 @@ impl Machine {
         base.renumber(self.next_timer, self.next_decision, later);
         base.branch = self.branch + 1;
         base.taken = self.taken;
-        base.told = self.told;
+        base.last_event = self.last_event;
         base.now_ms = self.now_ms;
         base.commands = std::mem::take(&mut self.commands);
         base.abandoned = std::mem::take(&mut self.abandoned);

@@ -29,8 +29,8 @@ impl Machine {
     }
 
     /// The number of the newest event.
-    pub fn told(&self) -> u64 {
-        self.told
+    pub fn last_event(&self) -> u64 {
+        self.last_event
     }
 
     /// The branch the workflow is on: grows with every rollback.

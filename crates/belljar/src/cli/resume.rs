@@ -49,16 +49,16 @@ pub(crate) fn resume(
         {
             LaunchOutcome::Ready(executor) => *executor,
             LaunchOutcome::Not(result, stop) => {
-                let told = print_result(&result, run.shown(), arguments.json);
-                return exit_code(told, &result, stop);
+                let printed = print_result(&result, run.shown(), arguments.json);
+                return exit_code(printed, &result, stop);
             }
         };
         let (resumed, stop) = resume_run(&executor, &run.record.summary.id, &mut signals).await;
         let code = match resumed {
             Ok(result) => {
-                let told = print_result(&result, run.shown(), arguments.json);
+                let printed = print_result(&result, run.shown(), arguments.json);
                 print_resume_hint(&executor, &result).await;
-                exit_code(told, &result, stop)
+                exit_code(printed, &result, stop)
             }
             Err(error) => Err(error),
         };

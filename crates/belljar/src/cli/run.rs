@@ -83,7 +83,7 @@ pub(crate) fn run(
         );
         let FinishedRun { executor, result, stop } = ran.await?;
         // Printed before the cell is shut down, so that the caller does not wait for that.
-        let told = print_result(&result, shown, arguments.json);
+        let printed = print_result(&result, shown, arguments.json);
         let saved = match &arguments.artifacts {
             Some(directory) => artifacts::save(&result.artifacts, directory),
             None => Ok(()),
@@ -93,7 +93,7 @@ pub(crate) fn run(
             shut_down(executor, &mut signals).await;
         }
         saved?;
-        exit_code(told, &result, stop)
+        exit_code(printed, &result, stop)
     })
 }
 
@@ -202,11 +202,11 @@ pub(crate) async fn print_resume_hint(executor: &Executor, result: &RunResult) {
 
 /// The exit status, once the result is printed.
 pub(crate) fn exit_code(
-    told: anyhow::Result<()>,
+    printed: anyhow::Result<()>,
     result: &RunResult,
     stop: Option<StopSignal>,
 ) -> anyhow::Result<ExitCode> {
-    match told {
+    match printed {
         // The reader closed the pipe; the exit status is still that of the run.
         Err(error) if !is_broken_pipe(&error) => Err(error),
         _ => Ok(match stop {

@@ -99,14 +99,14 @@ fn run(
     let answer = client.ask_text(Method::Post, &path, Some(&body.into()))?;
     let result: RunResult = serde_json::from_slice(&answer).context("the host sent no result")?;
     let shown = FrameSource { code: &source.code, name: &source.shown_name };
-    let told = match as_json {
+    let printed = match as_json {
         true => print_json(&result),
         false => print_result(&result, shown, false),
     };
     if let Some(directory) = directory {
         artifacts::save(&result.artifacts, directory)?;
     }
-    exit_code(told, &result, None)
+    exit_code(printed, &result, None)
 }
 
 fn make(client: &HostClient, new: &SessionNewArguments) -> anyhow::Result<ExitCode> {

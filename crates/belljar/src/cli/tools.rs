@@ -85,8 +85,8 @@ impl ToolAccess {
 
     /// Waits for work that may start servers, and says so if it takes long.
     async fn waiting<T>(&self, work: impl Future<Output = T>) -> T {
-        let told = || format!("starting MCP servers: {}", self.bridge.servers().join(", "));
-        with_notice(told, work).await
+        let notice = || format!("starting MCP servers: {}", self.bridge.servers().join(", "));
+        with_notice(notice, work).await
     }
 
     /// The tools of one server or of all, and the servers that failed.

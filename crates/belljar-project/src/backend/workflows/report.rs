@@ -25,7 +25,7 @@ pub(super) fn of(
         "id": machine.flow(),
         "name": dag.name,
         "status": machine.status(),
-        "events": machine.told(),
+        "events": machine.last_event(),
         "branch": machine.branch(),
         "checkpoint": machine.taken(),
         "output": machine.output(),
@@ -57,7 +57,7 @@ pub(super) fn of(
         .filter(|decision| decision.by == Decider::Human && decision.kind != DecisionKind::InDoubt);
     WorkflowReport {
         value,
-        last_event: machine.told(),
+        last_event: machine.last_event(),
         is_over: machine.status().is_over(),
         questions: asked.map(question).collect(),
     }

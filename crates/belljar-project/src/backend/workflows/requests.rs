@@ -21,8 +21,8 @@ pub(super) fn workflow(
         }
     };
     let read = formats::read(NAME, &text, &FormatOptions { code }).map_err(|faults| {
-        let told = |fault: &formats::FileFault| in_words(fault, is_json);
-        WorkflowApiError::Faulty { faults: faults.iter().map(told).collect() }
+        let worded = |fault: &formats::FileFault| in_words(fault, is_json);
+        WorkflowApiError::Faulty { faults: faults.iter().map(worded).collect() }
     })?;
     let warnings = read.warnings.iter().map(|warning| in_words(&warning.0, is_json)).collect();
     Ok((read.dag, warnings))
@@ -64,8 +64,8 @@ fn read_tasks(given: &[Value]) -> Result<Vec<Task>, WorkflowApiError> {
     // The workflow's own permissions decide whether code may run.
     let options = FormatOptions { code: CodeExecution::WithShell };
     formats::read_tasks(NAME, &text, &options).map_err(|faults| {
-        let told = |fault: &formats::FileFault| in_words(fault, true);
-        WorkflowApiError::Faulty { faults: faults.iter().map(told).collect() }
+        let worded = |fault: &formats::FileFault| in_words(fault, true);
+        WorkflowApiError::Faulty { faults: faults.iter().map(worded).collect() }
     })
 }
 

@@ -110,26 +110,26 @@ fn doubt(report: &WorkflowReport, id: &str) -> Option<String> {
     let is_in_doubt = |one: &&Value| text(one, "kind") == "in_doubt";
     let happened = "A call may or may not have happened, and the task waits until a person has \
                     checked";
-    let told = "Tell the user, then call get_workflow.";
+    let instruction = "Tell the user, then call get_workflow.";
     if let Some(one) = all("approvals").find(is_in_doubt) {
         let (approval, tool) = (text(one, "id"), text(one, "tool"));
         return Some(format!(
             "{happened} and says what to make of {tool}: retry (make it again: `belljar approvals \
              retry {approval}`), use (it happened: `belljar approvals use {approval} --result JSON`) \
-             or deny (it fails in the code: `belljar approvals deny {approval}`). {told}"
+             or deny (it fails in the code: `belljar approvals deny {approval}`). {instruction}"
         ));
     }
     if let Some(one) = all("decisions").find(is_in_doubt) {
         let task = text(one, "task");
         return Some(format!(
             "{happened}: `belljar workflow command {id} resolve '{task}'` with --retry (make it \
-             again), --use JSON (it happened) or --fail. {told}"
+             again), --use JSON (it happened) or --fail. {instruction}"
         ));
     }
     let approval = text(all("approvals").next()?, "id");
     Some(format!(
         "A call inside a task waits for a person: `belljar approvals approve {approval}` (or deny). \
-         {told}"
+         {instruction}"
     ))
 }
 
@@ -192,7 +192,7 @@ pub(super) fn command(id: &str, answer: &WorkflowCommandAnswer) -> CallToolResul
 
 /// A workflow error as the model sees it.
 pub(super) fn failed(error: &WorkflowApiError) -> CallToolResult {
-    let mut told = json!({
+    let mut reported = json!({
         "type": "WorkflowError", "code": error.code(), "message": error.to_string(),
     });
     let hint = match error {
@@ -208,10 +208,10 @@ pub(super) fn failed(error: &WorkflowApiError) -> CallToolResult {
         | WorkflowApiError::Refused { .. }
         | WorkflowApiError::Failed { .. } => error.hint(),
     };
-    if let (Some(fields), Some(hint)) = (told.as_object_mut(), hint) {
+    if let (Some(fields), Some(hint)) = (reported.as_object_mut(), hint) {
         fields.insert("hint".to_owned(), json!(hint));
     }
-    answer::structured(json!({"status": "failed", "error": told}), true)
+    answer::structured(json!({"status": "failed", "error": reported}), true)
 }
 
 /// The form for a question of a workflow.

@@ -154,7 +154,7 @@ class Run:
         _restore_recursion_limit()
         for _ in range(2):
             try:
-                return ("failed", self._told(error))
+                return ("failed", self._error_of(error))
             except MemoryError:
                 # The frames hold what used up the memory.
                 error = MemoryError()
@@ -166,16 +166,16 @@ class Run:
                 return ("failed", guest_error("runtime.thrown", message))
         return ("failed", guest_error("limit.memory", "out of memory"))
 
-    def _told(self, error) -> dict:
+    def _error_of(self, error) -> dict:
         if self._late is not None:
             # Whatever came of it.
             return self.reporter.overdue(*self._late)
         if isinstance(error, SystemExit):
             return self.reporter.exit(error, self.streams)
-        told = self.reporter.thrown(error)
+        report = self.reporter.thrown(error)
         if not isinstance(error, MemoryError):
             self._run_exit_functions()
-        return told
+        return report
 
     def _run(self):
         if self._session and self._durable:

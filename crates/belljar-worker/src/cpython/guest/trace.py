@@ -120,9 +120,9 @@ def _characters(file_name: str, line: int, column: int) -> int:
 
 def format_error(error: BaseException, source: Source) -> str:
     """The traceback, with the agent's frames only."""
-    told = traceback.TracebackException.from_exception(error)
-    _prune(told, source, set())
-    text = "".join(told.format())
+    report = traceback.TracebackException.from_exception(error)
+    _prune(report, source, set())
+    text = "".join(report.format())
     # Without a frame of the agent's there is nothing below this line.
     return text.rstrip("\n")
 
@@ -141,23 +141,23 @@ def headline(error: BaseException) -> str:
     return f"{name}: {text}" if text else name
 
 
-def _prune(told, source: Source, seen: set) -> None:
-    if told is None or id(told) in seen:
+def _prune(report, source: Source, seen: set) -> None:
+    if report is None or id(report) in seen:
         return
-    seen.add(id(told))
-    if isinstance(getattr(told, "filename", None), str):
+    seen.add(id(report))
+    if isinstance(getattr(report, "filename", None), str):
         # A SyntaxError's.
-        told.filename = source.shown(told.filename)
-    frames = [frame for frame in told.stack if source.owns(frame.filename)]
+        report.filename = source.shown(report.filename)
+    frames = [frame for frame in report.stack if source.owns(frame.filename)]
     if len(frames) > MAX_FRAMES:
         half = MAX_FRAMES // 2
         frames = frames[:half] + frames[-half:]
     for frame in frames:
         frame.filename = source.shown(frame.filename)
-    told.stack[:] = frames
-    _prune(told.__cause__, source, seen)
-    _prune(told.__context__, source, seen)
-    for inner in getattr(told, "exceptions", None) or ():
+    report.stack[:] = frames
+    _prune(report.__cause__, source, seen)
+    _prune(report.__context__, source, seen)
+    for inner in getattr(report, "exceptions", None) or ():
         _prune(inner, source, seen)
 
 

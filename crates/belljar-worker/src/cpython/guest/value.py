@@ -61,7 +61,7 @@ class _Misfit(Exception):
         self.hint = hint
         self.path = []
 
-    def told(self, root: str) -> ValueProblem:
+    def problem(self, root: str) -> ValueProblem:
         place = root + "".join(reversed(self.path))
         if len(place) > MAX_PATH_CHARS:
             place = place[:MAX_PATH_CHARS] + "…"
@@ -89,7 +89,7 @@ def encode(value, max_bytes: int, root: str = "result") -> EncodedValue:
             raise _TooLarge
         return EncodedValue(text, walker.lossy or lossy, walker.cut)
     except _Misfit as misfit:
-        raise misfit.told(root) from None
+        raise misfit.problem(root) from None
     except _TooLarge:
         what = {"result": "the value is", "state": "state is"}.get(root, "the arguments are")
         raise ValueProblem(

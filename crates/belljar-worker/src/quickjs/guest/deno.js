@@ -81,11 +81,11 @@
       if (isRefused || isAbsent) throw refusal(kind, name);
       const known = errors[FILE_ERRORS[error?.code]];
       if (known === undefined) throw error;
-      const told = new known(error.message);
-      told.code = error.code;
-      defineProperty(told, "syscall", { value: error.syscall, configurable: true });
-      defineProperty(told, "hint", { value: error.hint, configurable: true });
-      throw told;
+      const copy = new known(error.message);
+      copy.code = error.code;
+      defineProperty(copy, "syscall", { value: error.syscall, configurable: true });
+      defineProperty(copy, "hint", { value: error.hint, configurable: true });
+      throw copy;
     }
   }
 

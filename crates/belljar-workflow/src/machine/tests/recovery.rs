@@ -125,7 +125,7 @@ fn f6_a_rollback_undoes_in_reverse_and_reports_the_rest() {
     rig.done("d", json!(4));
     rig.done("e", json!(5));
     assert_eq!(rig.status(), WorkflowStatus::Completed);
-    let told = rig.machine.told();
+    let told = rig.machine.last_event();
 
     rig.roll_back(to, &base);
     assert!(rig.acks.last().unwrap().is_accepted());
@@ -151,7 +151,7 @@ fn f6_a_rollback_undoes_in_reverse_and_reports_the_rest() {
     assert_eq!((rig.status(), rig.machine.branch()), (WorkflowStatus::Paused, 1));
     assert_eq!(rig.machine.state(), base.state());
     assert_eq!(rig.machine.results(), base.results());
-    assert!(rig.machine.told() > told);
+    assert!(rig.machine.last_event() > told);
 
     // What was undone cannot be gone back to.
     rig.roll_back(to + 1, &{

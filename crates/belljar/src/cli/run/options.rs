@@ -45,12 +45,12 @@ impl ProjectOptions {
                 if self.is_durable { RunDurability::Always } else { RunDurability::Never };
             return;
         };
-        let told = || format!("starting MCP servers: {}", bridge.servers().join(", "));
+        let notice = || format!("starting MCP servers: {}", bridge.servers().join(", "));
         let decided = async {
             executor.inject(execution).await;
             self.is_durable || bridge.may_ask(&execution.tools).await
         };
-        let keeps_journal = with_notice(told, decided).await;
+        let keeps_journal = with_notice(notice, decided).await;
         execution.durability =
             if keeps_journal { RunDurability::Always } else { RunDurability::Never };
     }

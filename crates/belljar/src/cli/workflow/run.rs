@@ -290,8 +290,8 @@ pub(super) fn drive_error(id: &str, error: DriveError) -> anyhow::Error {
         );
     }
     if let DriveError::Superseded { .. } = &error {
-        let told = format!("{error}; this process wrote nothing more and stopped its tasks");
-        return anyhow::anyhow!("{told}; to watch it: belljar workflow events {id} --follow");
+        let reason = format!("{error}; this process wrote nothing more and stopped its tasks");
+        return anyhow::anyhow!("{reason}; to watch it: belljar workflow events {id} --follow");
     }
     anyhow::Error::from(error).context(format!("to retry later: belljar workflow resume {id}"))
 }
@@ -329,7 +329,7 @@ impl Watcher {
         let (mut after, mut board, mut pause) = (0, None, PauseNotice::default());
         if let Some(machine) = &machine {
             pause = PauseNotice::of(machine);
-            after = machine.told();
+            after = machine.last_event();
             board = TextStyle::of_stderr().is_terminal().then(|| TaskBoard::of(&machine.tasks()));
             if let Some(decisions) = &mut decisions {
                 decisions.add_open(machine.decisions());

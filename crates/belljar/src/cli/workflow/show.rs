@@ -113,7 +113,7 @@ fn as_json(
         "attention": needs_attention(row),
         "branch": machine.branch(),
         "checkpoint": machine.taken(),
-        "last_event": machine.told(),
+        "last_event": machine.last_event(),
         "created_ms": row.created_ms,
         "updated_ms": row.updated_ms,
         "finished_ms": row.finished_ms,
