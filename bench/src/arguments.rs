@@ -45,7 +45,7 @@ pub(crate) struct BenchArguments {
     /// still
     #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) n: u32,
-    /// Duration of `throughput`
+    /// Duration of `throughput`, in seconds
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub(crate) seconds: u64,
     /// Directory where scripts/peers installed the peers

@@ -12,7 +12,7 @@ impl ProgressLine {
         Self { is_terminal: io::stderr().is_terminal() }
     }
 
-    /// Replaces the line.
+    /// Replaces the line on the terminal.
     pub(super) fn show(self, what: &str) {
         if self.is_terminal {
             let _ = write!(io::stderr(), "\r\u{1b}[K{what}");
@@ -20,7 +20,7 @@ impl ProgressLine {
         }
     }
 
-    /// Removes the line.
+    /// Removes the line, so that the result stands alone.
     pub(super) fn done(self) {
         self.show("");
     }

@@ -69,7 +69,7 @@ impl MachineInfo {
         }
     }
 
-    /// A one-line description.
+    /// A description of the machine in one line.
     pub(super) fn text(&self) -> String {
         format!("{} × {}, Linux {}", self.cores, self.processor, self.kernel)
     }

@@ -26,12 +26,12 @@ use super::{
 };
 use crate::runtime;
 
-/// Number of tasks.
+/// The number of tasks in each workflow.
 const TASKS: u32 = 1_000;
 /// Number of tasks that run in parallel.
 const AT_ONCE: [u32; 2] = [8, 64];
 
-/// Measures both shapes.
+/// Measures both shapes of the workflow.
 pub(super) fn measure(
     bench: &Bench<'_>,
     project: &Path,

@@ -1,8 +1,7 @@
 //! The engines that run code, as a request and a result name them.
 //!
-//! One row an engine. The host asks the row what an engine can do; it never infers that from a
-//! language. How an engine is found on a machine and how its zygote is started is the project's and the
-//! worker's to say.
+//! One row an engine. The host reads the abilities of an engine from its row and never infers them
+//! from a language. The project finds engines on a machine, and the worker starts their zygotes.
 
 use std::fmt;
 
@@ -11,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Language;
 
-/// What the host needs to know of an engine before it starts one.
+/// The facts about an engine that the host needs before it starts one.
 #[derive(Debug, Clone, Copy)]
 pub struct EngineRow {
     /// The engine's name in requests, results and arguments of zygotes.
@@ -37,7 +36,7 @@ macro_rules! engines {
             /// Every engine there is.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
-            /// What the engine can do.
+            /// The row of this engine.
             pub const fn row(self) -> &'static EngineRow {
                 match self {
                     $(Self::$variant => {

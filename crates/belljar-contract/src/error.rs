@@ -1,7 +1,7 @@
-//! What can go wrong with a run (A7).
+//! The errors of a run (A7).
 //!
-//! [`ErrorKind`] is what an agent branches on, [`ErrorCode`] is the stable, finer name. Both are
-//! closed sets, so a cell cannot invent one.
+//! An agent branches on [`ErrorKind`]; [`ErrorCode`] is the stable, finer name. Both are closed
+//! sets, so a cell cannot invent one.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -30,7 +30,7 @@ macro_rules! error_kinds {
 error_kinds! {
     /// The code cannot be parsed, or uses syntax that is not supported.
     SyntaxError,
-    /// The code threw, or rejected a promise nobody handled.
+    /// The code threw, or rejected a promise without a handler.
     RuntimeError,
     /// Wall or CPU time ran out.
     TimeoutError,
@@ -38,7 +38,7 @@ error_kinds! {
     MemoryError,
     /// The code reached for something it was not granted.
     PermissionError,
-    /// A tool failed.
+    /// A tool failed, cannot be reached, or refused its arguments.
     ToolError,
     /// Any other limit was reached.
     LimitError,
@@ -78,9 +78,9 @@ error_codes! {
     SyntaxInvalid = "syntax.invalid" => SyntaxError,
     /// The code parses, but uses syntax this engine does not take (JSX, decorators, `export`).
     SyntaxUnsupported = "syntax.unsupported" => SyntaxError,
-    /// The code threw.
+    /// The code threw an error and did not catch it.
     RuntimeThrown = "runtime.thrown" => RuntimeError,
-    /// A promise was rejected and nobody handled it.
+    /// A promise was rejected, and no handler took the rejection.
     RuntimeUnhandledRejection = "runtime.unhandled_rejection" => RuntimeError,
     /// The call stack is exhausted.
     RuntimeStackOverflow = "runtime.stack_overflow" => RuntimeError,
@@ -88,11 +88,11 @@ error_codes! {
     RuntimeStalled = "runtime.stalled" => RuntimeError,
     /// The code ended with a status other than 0.
     RuntimeExit = "runtime.exit" => RuntimeError,
-    /// The wall-clock limit.
+    /// The run took longer than its wall-clock limit.
     LimitTimeout = "limit.timeout" => TimeoutError,
-    /// The CPU-time limit.
+    /// The run used more CPU time than its limit.
     LimitCpu = "limit.cpu" => TimeoutError,
-    /// The memory limit.
+    /// The run reached its memory limit.
     LimitMemory = "limit.memory" => MemoryError,
     /// The code is larger than allowed.
     LimitCode = "limit.code" => LimitError,
@@ -126,7 +126,7 @@ error_codes! {
     PermissionTool = "permission.tool" => PermissionError,
     /// A person refused the call.
     ApprovalDenied = "approval.denied" => PermissionError,
-    /// Nobody approved the call in time.
+    /// No person approved the call in time.
     ApprovalExpired = "approval.expired" => PermissionError,
     /// The tool says that it failed.
     ToolFailed = "tool.failed" => ToolError,
@@ -138,7 +138,7 @@ error_codes! {
     ToolTimeout = "tool.timeout" => ToolError,
     /// The tool's server cannot be reached.
     ToolUnavailable = "tool.unavailable" => ToolError,
-    /// Nobody knows whether the call happened.
+    /// The call was sent, and no answer was recorded: it may have happened.
     ToolInDoubt = "tool.in_doubt" => ToolError,
     /// Too many tool calls in one run.
     LimitToolCalls = "limit.tool_calls" => LimitError,
@@ -157,17 +157,17 @@ error_codes! {
     SandboxUnsupported = "sandbox.unsupported" => SandboxError,
     /// A layer could not be put in force; nothing ran.
     SandboxFailed = "sandbox.failed" => SandboxError,
-    /// The cell died without a word.
+    /// The cell died without a report.
     SandboxCrashed = "sandbox.crashed" => SandboxError,
     /// The zygote went away and took the cell with it.
     SandboxZygoteLost = "sandbox.zygote_lost" => SandboxError,
     /// The cell sent something that is not a frame.
     SandboxProtocol = "sandbox.protocol" => SandboxError,
-    /// The engine says of itself that it failed.
+    /// The engine reports a failure of its own.
     SandboxEngine = "sandbox.engine" => SandboxError,
     /// There is no such session, or it has ended.
     SessionEnded = "session.ended" => SandboxError,
-    /// What the session held in memory is lost; a checkpoint of it is left.
+    /// The session lost its memory; a checkpoint of it remains.
     SessionLost = "session.lost" => SandboxError,
     /// There is no such checkpoint any more.
     SessionNoCheckpoint = "session.no_checkpoint" => SandboxError,
@@ -177,15 +177,15 @@ error_codes! {
     LimitSessions = "limit.sessions" => LimitError,
     /// The caller ended the run.
     RunAborted = "run.aborted" => SandboxError,
-    /// The host stopped, or could not keep the run's journal; the run goes on from there later.
+    /// The host stopped, or could not write the run's journal; the run resumes from there later.
     RunInterrupted = "run.interrupted" => SandboxError,
     /// The request itself is not valid.
     RequestInvalid = "request.invalid" => SandboxError,
 }
 
 impl ErrorCode {
-    /// Whether a cell can know this about itself. The others are the host's to say: a cell that
-    /// claims to have been aborted, or that the sandbox is to blame, breaks the protocol.
+    /// Whether a cell can know this about itself. Only the host reports the other codes: a cell
+    /// that claims to have been aborted, or blames the sandbox, breaks the protocol.
     pub const fn is_a_cells_own(self) -> bool {
         match self {
             Self::SyntaxInvalid
@@ -245,16 +245,16 @@ impl ErrorCode {
     }
 }
 
-/// What went wrong with a run, for people and models.
+/// The error of a run, for people and models.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RunError {
-    /// What an agent branches on.
+    /// The coarse type, on which an agent branches.
     #[serde(rename = "type")]
     pub kind: ErrorKind,
     /// The stable, finer name.
     pub code: ErrorCode,
-    /// What happened, in a sentence or two.
+    /// The event in a sentence or two.
     pub message: String,
     /// Frames of the agent's own code, as it was written.
     pub stack: Option<String>,
@@ -264,7 +264,7 @@ pub struct RunError {
     pub column: Option<u32>,
     /// The tool that failed, as `server__tool`.
     pub tool_name: Option<String>,
-    /// What to do about it.
+    /// The remedy, if there is one.
     pub hint: Option<String>,
     /// The status the code ended with, when it ended itself. A result has it in `exit_code`.
     #[serde(skip)]
@@ -290,7 +290,7 @@ impl RunError {
         }
     }
 
-    /// Adds what to do about it.
+    /// Adds a hint: the remedy, for people and models.
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());

@@ -1,14 +1,14 @@
-//! What a run may reach beyond nothing (A5): grants and workspaces, asked for and given.
+//! Grants and workspaces (A5): the access of a run beyond its own cell, as requested and as given.
 //!
-//! A request asks ([`GrantsRequest`], [`WorkspaceRequest`]); the operator's rules turn that into what the
-//! run is given ([`Grants`], [`Workspace`]). Only the second kind reaches the runtime.
+//! A client requests ([`GrantsRequest`], [`WorkspaceRequest`]); the operator's rules decide what
+//! the run gets ([`Grants`], [`Workspace`]). Only the second pair reaches the runtime.
 
 use std::{borrow::Cow, collections::BTreeMap, path::PathBuf};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
-/// What a run is given.
+/// The access that a run is given.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Grants {
@@ -26,7 +26,7 @@ pub struct Grants {
     pub permissive: bool,
 }
 
-/// What a client asks to reach. What goes beyond the operator's rules is refused.
+/// The access that a client requests. A request beyond the operator's rules is refused.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Grants")]
@@ -52,12 +52,12 @@ pub struct GrantsRequest {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Vec<String>", into = "Vec<String>")]
 pub enum Access {
-    /// Nothing.
+    /// No access, which is also the meaning of an empty list.
     #[default]
     None,
-    /// Whatever the operator allows.
+    /// All that the operator allows.
     All,
-    /// These only.
+    /// Access to the entries of this list only.
     Only(Vec<String>),
 }
 
@@ -93,7 +93,7 @@ impl JsonSchema for Access {
 /// A directory of the host that a run works on a copy-on-write view of (C1).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Workspace {
-    /// The directory.
+    /// The directory on the host; the run sees it at `/work`.
     pub path: PathBuf,
     /// Whether a run that succeeds changes the directory itself. Otherwise its changes are only listed.
     pub commit: bool,
@@ -108,7 +108,7 @@ pub struct Workspace {
 pub struct WorkspaceRequest {
     /// The directory, on the host.
     pub path: String,
-    /// Whether what the run changed goes to the directory if it succeeds.
+    /// Whether the changes of a successful run are written to the directory.
     #[serde(default)]
     pub commit: bool,
     /// Names that are committed although the host would execute them, e.g. `.git`; only those that
@@ -143,7 +143,7 @@ impl CommitExecutable {
         }
     }
 
-    /// The names it was made of; none when it brings all.
+    /// The names it was made from; empty when it brings all.
     pub fn names(&self) -> &[String] {
         match self {
             Self::Names(names) => names,

@@ -5,7 +5,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What code is written in.
+/// The language of guest code.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 pub enum Language {
     /// TypeScript; its types are stripped, not checked.
     TypeScript,
-    /// Modern JavaScript.
+    /// JavaScript, run as it is written.
     JavaScript,
     /// Python, by the machine's own CPython.
     Python,

@@ -1,8 +1,9 @@
-//! What is said to and by Belljar: requests, limits, grants, results, errors, ids, and their JSON.
+//! The contract between Belljar and its callers: requests, limits, grants, results, errors, ids,
+//! and their JSON.
 //!
-//! A leaf crate of plain data. Every other crate speaks these types, so a limit, a grant, a status or
-//! an error code is declared once, here. It decides nothing and enforces nothing: what a type means is
-//! enforced by the crate that owns the mechanism.
+//! A leaf crate of plain data. Every other crate speaks these types, so a limit, a grant, a status
+//! or an error code is declared once, here. It decides nothing and enforces nothing: the crate that
+//! owns a mechanism enforces its limits and grants.
 
 mod engine;
 mod error;

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 pub use table::{Limit, Limits, LimitsRequest};
 
-/// What a limit counts, and so how people write it.
+/// The quantity a limit counts, which decides how people write it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Quantity {
     /// A time; amounts are nanoseconds.
@@ -27,16 +27,16 @@ pub enum Quantity {
 pub enum JsonUnit {
     /// Thousandths of a second.
     Milliseconds,
-    /// 2^20 bytes.
+    /// Mebibytes: a number of 1 means 1,048,576 bytes.
     Mebibytes,
-    /// Bytes.
+    /// Bytes, without a factor.
     Bytes,
-    /// Things.
+    /// A plain count: processes, files, tool calls.
     Pieces,
 }
 
 impl JsonUnit {
-    /// How many of the amount's own unit (nanoseconds, bytes, things) one of this is.
+    /// The amount's own units (nanoseconds, bytes, pieces) in one of this unit.
     const fn scale(self) -> u64 {
         match self {
             Self::Milliseconds => 1_000_000,
@@ -46,7 +46,7 @@ impl JsonUnit {
     }
 }
 
-/// What a limit is to a run in a session.
+/// Whether a limit belongs to the session or to each of its runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InSession {
     /// Each run has its own.
@@ -60,9 +60,9 @@ pub enum InSession {
 /// A limit that is zero or above the operator's maximum.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LimitExcess {
-    /// The limit.
+    /// The limit that the request exceeds.
     pub limit: Limit,
-    /// What was asked for, with its unit.
+    /// The requested amount, with its unit.
     pub asked: String,
     /// The most there may be, with its unit.
     pub allowed: String,

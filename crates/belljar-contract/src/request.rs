@@ -13,32 +13,32 @@ use crate::{
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "RunRequest")]
 pub struct ExecuteRequest {
-    /// The code.
+    /// The source text of the code.
     pub code: String,
-    /// What it is written in; TypeScript, or what its session is for, if absent.
+    /// The language of the code; if absent, that of its session, else TypeScript.
     #[serde(default)]
     pub language: Option<Language>,
     /// The engine to run it on; the usual one for its language if absent.
     #[serde(default)]
     pub engine: Option<EngineName>,
-    /// What the code finds as `context`: any JSON.
+    /// The value of `context` in the code: any JSON.
     #[serde(default)]
     pub context: Option<Value>,
-    /// What it may use.
+    /// The limits of the run; absent ones have the operator's defaults.
     #[serde(default, deserialize_with = "crate::object_or_default")]
     #[schemars(with = "Option<LimitsRequest>")]
     pub limits: LimitsRequest,
-    /// What it may reach.
+    /// The access that the code needs; absent means none.
     #[serde(default, deserialize_with = "crate::object_or_default")]
     #[schemars(with = "Option<GrantsRequest>")]
     pub grants: GrantsRequest,
     /// The directory it works on, copy-on-write, at `/work`.
     #[serde(default, deserialize_with = "crate::optional_object")]
     pub workspace: Option<WorkspaceRequest>,
-    /// What it is for, in words; tools that fit are named in the result.
+    /// The purpose of the code in words; the result names tools that fit.
     #[serde(default)]
     pub intent: Option<String>,
-    /// Whether it survives a restart of the host, and its client going away.
+    /// Whether the run survives a restart of the host and the disconnection of its client.
     #[serde(default)]
     pub durable: Option<bool>,
     /// The session to run it in.
@@ -49,12 +49,12 @@ pub struct ExecuteRequest {
     pub max_output_tokens: Option<u32>,
 }
 
-/// One piece of guest code, and what it is given: the request that reaches the runtime.
+/// Guest code with its limits and grants: the request that reaches the runtime.
 #[derive(Debug, Clone)]
 pub struct RunRequest {
-    /// The code.
+    /// The source text of the code.
     pub code: String,
-    /// What it is written in.
+    /// The language of the code.
     pub language: Language,
     /// The engine that runs it; `None` is the usual one for its language.
     pub engine: Option<EngineName>,
@@ -62,9 +62,9 @@ pub struct RunRequest {
     pub file_name: String,
     /// The global `context`; `None` is an empty object.
     pub context: Option<Box<RawValue>>,
-    /// What it may use.
+    /// The limits of the run.
     pub limits: Limits,
-    /// What it may reach.
+    /// The access that the run is given.
     pub grants: Grants,
     /// The directory it works in; `None` is an empty one of its own.
     pub workspace: Option<Workspace>,

@@ -15,28 +15,28 @@ use crate::{EngineName, RunError, RunStatus};
 pub struct RunResult {
     /// The name of the run, `run_…`.
     pub id: String,
-    /// How it ended.
+    /// How the run ended, or why it stopped.
     pub status: RunStatus,
     /// Whether it ended with a value.
     pub success: bool,
     /// The value, as JSON; `null` when there is none.
     #[schemars(with = "Option<Value>")]
     pub result: Box<RawValue>,
-    /// What was printed to standard output, up to the cap.
+    /// The text printed to standard output, up to the cap.
     pub stdout: String,
-    /// What was printed to standard error, up to the cap.
+    /// The text printed to standard error, up to the cap.
     pub stderr: String,
     /// One entry per print, log or denied attempt, in order.
     pub logs: Vec<String>,
-    /// 0 on success; otherwise what the code ended with itself, or 1.
+    /// 0 on success; otherwise the status with which the code ended itself, or 1.
     pub exit_code: i32,
-    /// What went wrong.
+    /// The error; absent when the run succeeded.
     pub error: Option<RunError>,
     /// Times and sizes, as the host measured them.
     pub metrics: Metrics,
-    /// What held the code.
+    /// The confinement that was in force.
     pub isolation: Isolation,
-    /// What was cut to its cap.
+    /// The parts that were cut to their caps.
     pub truncated: Truncation,
     /// Files that came back.
     pub artifacts: Vec<Artifact>,
@@ -48,16 +48,16 @@ pub struct RunResult {
     pub cached: bool,
     /// The session it ran in.
     pub session_id: Option<String>,
-    /// What the code left in `state`, as a JSON object: `{}` when it left nothing.
+    /// The `state` that the code left, as a JSON object: `{}` when it left none.
     #[schemars(with = "serde_json::Map<String, Value>")]
     pub state: Box<RawValue>,
-    /// The value is not quite what the code gave: a number was NaN or infinite and became null, text
-    /// held half a character, or several keys have the same text.
+    /// The value differs from the one the code returned: a number was NaN or infinite and became
+    /// null, text held half a character, or several keys have the same text.
     pub lossy: bool,
 }
 
 impl Default for RunResult {
-    /// What every result starts as: failed, nothing confined, nothing printed.
+    /// The start of every result: failed, nothing confined, nothing printed.
     fn default() -> Self {
         Self {
             id: String::new(),
@@ -111,12 +111,12 @@ pub struct Metrics {
     /// Peak resident memory of the cell's guest.
     #[serde(rename = "memoryUsedMB")]
     pub memory_mb: f64,
-    /// Tool calls made.
+    /// The number of tool calls the code made.
     #[serde(rename = "toolCalls")]
     pub tool_calls: u32,
 }
 
-/// What held the code.
+/// The confinement of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Isolation {
@@ -126,7 +126,7 @@ pub struct Isolation {
     pub engine: EngineName,
     /// Every layer in force.
     pub layers: Vec<Cow<'static, str>>,
-    /// What bounds memory.
+    /// The mechanism that bounds the cell's memory.
     pub memory: MemoryBound,
 }
 
@@ -145,13 +145,13 @@ impl Default for Isolation {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Tier {
-    /// Every layer.
+    /// Every layer of the plan was in force.
     Full,
     /// Fewer, because the operator asked for that by name.
     Weakened,
-    /// Nothing ran.
+    /// Belljar refused the run: no code ran.
     Refused,
-    /// Nothing ran: the answer came from the cache.
+    /// No code ran: the answer came from the cache.
     Cached,
 }
 
@@ -173,11 +173,11 @@ impl fmt::Display for Tier {
     }
 }
 
-/// What bounds a cell's memory.
+/// The mechanism that bounds a cell's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum MemoryBound {
-    /// Nothing ran.
+    /// No mechanism, because no code ran.
     None,
     /// A control group of the kernel.
     Cgroup,
@@ -191,9 +191,9 @@ pub enum MemoryBound {
 pub struct Artifact {
     /// Where it was, relative to the workspace.
     pub path: String,
-    /// What it looks like.
+    /// The media type that its content or name suggests.
     pub media_type: Cow<'static, str>,
-    /// Its size.
+    /// The size of the file, in bytes, before base64.
     pub bytes: u64,
     /// Its content, in base64.
     pub data: String,
@@ -204,20 +204,20 @@ pub struct Artifact {
 pub struct Change {
     /// Relative to the workspace.
     pub path: String,
-    /// What happened to it.
+    /// Whether it was added, modified or deleted.
     pub kind: ChangeKind,
-    /// What it is now, or was.
+    /// The kind of entry it is now, or was before it was deleted.
     pub entry: EntryKind,
-    /// Size of what is there now.
+    /// The size of the entry now.
     pub bytes: u64,
     /// Whether the change has gone to the real directory.
     pub committed: bool,
-    /// Why it was not committed, or what else there is to know.
+    /// The reason it was not committed, or a remark about the commit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
 
-/// What happened to a path of a workspace.
+/// How a path of a workspace changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ChangeKind {
@@ -240,13 +240,13 @@ impl ChangeKind {
     }
 }
 
-/// What a path leads to.
+/// The kind of file at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum EntryKind {
-    /// A regular file.
+    /// A regular file with content.
     File,
-    /// A directory.
+    /// A directory, which may be empty.
     Directory,
     /// A symbolic link, which nothing follows.
     Link,
@@ -254,7 +254,7 @@ pub enum EntryKind {
     Other,
 }
 
-/// What was cut to its cap.
+/// The parts of a result that were cut to their caps.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Truncation {
@@ -266,14 +266,14 @@ pub struct Truncation {
     pub logs: bool,
     /// A table in the value had more rows than came back, or the value is a summary.
     pub result: bool,
-    /// What the code left in `state` was too large or not JSON, and did not come back.
+    /// The `state` that the code left was too large or not JSON, and was dropped.
     pub state: bool,
 }
 
 /// Tools found and offered.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolReport {
-    /// Found by intent.
+    /// Names of tools that fit the intent of the request.
     pub discovered: Vec<String>,
     /// Offered to the code.
     pub injected: Vec<String>,
@@ -283,9 +283,9 @@ pub struct ToolReport {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Stream {
-    /// Standard output.
+    /// Standard output of the code.
     Stdout,
-    /// Standard error.
+    /// Standard error of the code.
     Stderr,
     /// Neither: log lines, and attempts that were denied.
     Log,

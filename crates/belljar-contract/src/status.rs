@@ -19,9 +19,9 @@ pub enum RunStatus {
     Aborted,
     /// Its host stopped or died, or could not keep its journal; it resumes by itself.
     Interrupted,
-    /// It waits for a person to approve a call.
+    /// It waits until a person approves a call.
     ApprovalRequired,
-    /// A call of it may or may not have happened; a person has to say.
+    /// One of its calls may have happened; a person has to decide.
     InDoubt,
 }
 

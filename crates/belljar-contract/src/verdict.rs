@@ -1,4 +1,4 @@
-//! What a person decided about a tool call.
+//! The decision of a person about a tool call.
 
 /// A person's decision about a tool call that waits for one.
 #[derive(Debug, Clone, PartialEq, Eq)]

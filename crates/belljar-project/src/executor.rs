@@ -164,7 +164,7 @@ impl Executor {
         self.bridge.as_ref()
     }
 
-    /// The project's store.
+    /// The project's store; `None` if the project keeps no state.
     pub fn store(&self) -> Option<&Store> {
         self.store.as_ref()
     }

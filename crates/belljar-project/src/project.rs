@@ -61,7 +61,7 @@ pub enum ProjectError {
     /// The state directory cannot be created.
     #[error("cannot prepare {}", path.display())]
     State {
-        /// The state directory.
+        /// The state directory, `.belljar`.
         path: PathBuf,
         /// The check or the system call that failed.
         source: Box<dyn std::error::Error + Send + Sync>,

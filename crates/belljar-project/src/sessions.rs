@@ -119,7 +119,7 @@ impl SessionRegistry {
         Self { inner: Arc::new(RegistryInner { sandbox, store, live, ended }) }
     }
 
-    /// Opens a session.
+    /// Opens a session and records it in the store.
     pub async fn open(
         &self,
         request: SessionSpec,

@@ -1,8 +1,9 @@
-//! The port to what runs code: the gateway asks, the `belljar` crate answers.
+//! The port to the part of Belljar that runs code. The gateway calls it; belljar-project implements
+//! it.
 //!
-//! One promise holds the whole together: dropping the future of [`Backend::execute`] or
-//! [`Backend::call_tool`] ends the run. The gateway keeps a future alive for as long as somebody
-//! may still want its answer, also after the request that started it was answered.
+//! Every caller relies on one promise: dropping the future of [`Backend::execute`] or
+//! [`Backend::call_tool`] ends the run. The gateway keeps a future alive as long as a client may
+//! still ask for its answer, even after it has answered the request that started it.
 
 use std::{future::Future, time::Duration};
 
@@ -23,14 +24,14 @@ use crate::{
 
 /// Runs code, searches tools, decides approvals.
 pub trait Backend: Sessions + Records + WorkflowBackend {
-    /// Runs code to its end. What goes wrong is in the report, as for any run.
+    /// Runs code to its end. Errors are in the report, as for any run.
     fn execute(
         &self,
         request: ExecuteRequest,
         observer: RunReporter,
     ) -> impl Future<Output = RunReport> + Send;
 
-    /// Settles an approval in the name of the person who answered in the client.
+    /// Records the decision of the person who answered in the client.
     fn decide(
         &self,
         approval_id: &str,
@@ -38,34 +39,36 @@ pub trait Backend: Sessions + Records + WorkflowBackend {
         by: &str,
     ) -> impl Future<Output = Result<(), DecisionError>> + Send;
 
-    /// The `k` tools nearest to what is intended, best first, and the servers that did not say in time
-    /// which tools they have.
+    /// The `k` tools nearest to the intent, best first, and the servers that did not list their
+    /// tools in time.
     fn search_tools(
         &self,
         intent: &str,
         k: u32,
     ) -> impl Future<Output = Result<ToolsFound, SearchError>> + Send;
 
-    /// The report of a run this gateway did not keep itself (another process started it, or this
-    /// one before it was restarted), once it has ended, waits for a person, or `wait` has passed.
-    /// `None` if there is no such run. What it waits for is in [`RunReport::waiting`].
+    /// The report of a run that this gateway does not have in memory, because another process
+    /// started it or this one has restarted since. It returns when the run has ended or waits for a
+    /// person, or after `wait`. `None` if there is no such run. [`RunReport::waiting`] lists the
+    /// calls that wait for a person.
     fn get_run(
         &self,
         run_id: &str,
         wait: Duration,
     ) -> impl Future<Output = Option<RunReport>> + Send;
 
-    /// Told once, before anything is asked: where to note what is done without being asked for by a
-    /// request.
+    /// Receives the meter for work that no request started. The gateway calls it once, before any
+    /// other method.
     fn measure_with(&self, _meter: BackgroundMeter) {}
 
-    /// Runs that nobody has and that can go on: their host died or stopped, or a person has decided
-    /// what they waited for. Those that are to go on first come first.
+    /// Runs without a host that can resume: their host died or stopped, or a person has decided the
+    /// call they waited for. The first in the list resumes first.
     fn resumable_runs(&self) -> impl Future<Output = Vec<RunInfo>> + Send {
         std::future::ready(Vec::new())
     }
 
-    /// Goes on with such a run, to its end. `None` if somebody else has it by now, or it cannot go on.
+    /// Resumes such a run and runs it to its end. `None` if another host has taken it meanwhile, or
+    /// it cannot resume.
     fn resume(
         &self,
         _run_id: &str,
@@ -74,17 +77,17 @@ pub trait Backend: Sessions + Records + WorkflowBackend {
         std::future::ready(None)
     }
 
-    /// Completes when there may be more of them.
+    /// Completes when there may be more runs to resume.
     fn more_resumable(&self) -> impl Future<Output = ()> + Send {
         std::future::pending()
     }
 
-    /// Ends a run that this gateway does not have under way. It is never started for that.
+    /// Ends a run that this gateway does not run itself. It never starts a run in order to end it.
     fn end_run(&self, _run_id: &str) -> impl Future<Output = EndRun> + Send {
         std::future::ready(EndRun::Over)
     }
 
-    /// The host is going to stop: runs that survive it are not given up when they are told to end.
+    /// The host is about to stop: a durable run that is ended from now on stays resumable.
     fn prepare_to_stop(&self) {}
 
     /// The upstream tools that clients see beside the gateway's own.
@@ -102,10 +105,10 @@ pub trait Backend: Sessions + Records + WorkflowBackend {
     ) -> impl Future<Output = Value> + Send;
 }
 
-/// How a run went, or how it stands.
+/// The result of a run, or its state so far.
 #[derive(Debug, Clone, Serialize)]
 pub struct RunReport {
-    /// Its result, or as much as is known before there is one.
+    /// The result; before there is one, the facts known so far.
     #[serde(flatten)]
     pub run: RunState,
     /// Calls that wait for a person; empty once the run has ended.
@@ -117,8 +120,8 @@ pub struct RunReport {
 #[derive(Debug, Clone, Serialize)]
 #[serde(untagged)]
 pub enum RunState {
-    /// It has ended, or stopped until a host resumes it. The value in it stays the text it is:
-    /// unfolded it would take many times its size.
+    /// It has ended, or stopped until a host resumes it. The value stays JSON text: parsed, it
+    /// would take many times its size.
     Ended(Box<RunResult>),
     /// It has no result yet.
     Unfinished(PendingRun),
@@ -129,11 +132,11 @@ pub enum RunState {
 pub struct PendingRun {
     /// The id that requests name it by.
     pub id: String,
-    /// How it stands.
+    /// The present status, never a final one.
     pub status: RunStatus,
     /// Always false: clients look at one field, whether or not the run has ended.
     pub success: bool,
-    /// What to do next, where that needs saying.
+    /// The next step for the client, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
@@ -158,7 +161,7 @@ impl RunReport {
         }
     }
 
-    /// How it stands.
+    /// The status of the result, or the present one before there is a result.
     pub fn status(&self) -> RunStatus {
         match &self.run {
             RunState::Ended(result) => result.status,
@@ -180,27 +183,27 @@ impl RunReport {
     }
 }
 
-/// What became of a run that was to end.
+/// The outcome of a request to end a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EndRun {
     /// It has ended, now or before, or there is none.
     Over,
-    /// Another process has it, or something else it is part of: it is not this gateway's to end.
+    /// Another process runs it, or it is part of a workflow: this gateway may not end it.
     Elsewhere,
 }
 
 /// A tool call that a person has to allow.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ApprovalRequest {
-    /// What the decision names.
+    /// The id by which a decision refers to it.
     pub id: String,
-    /// What is asked.
+    /// The question, which decides the answers that count.
     pub kind: ApprovalKind,
-    /// The same in words, with the answers there are.
+    /// The question in words, with its possible answers.
     pub message: &'static str,
-    /// `server__tool`.
+    /// The qualified name of the tool, `server__tool`.
     pub tool: String,
-    /// What the tool would be called with.
+    /// The arguments of the call.
     pub arguments: Value,
     /// The run that waits.
     pub run_id: String,
@@ -210,23 +213,24 @@ pub struct ApprovalRequest {
     /// That line as written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code_line: Option<String>,
-    /// When it counts as denied, in milliseconds since 1970.
+    /// The time from which it counts as denied, in milliseconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_ms: Option<u64>,
 }
 
-/// What is asked about a call.
+/// The question about a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalKind {
-    /// Whether it may be made.
+    /// May Belljar make the call?
     Call,
-    /// It may have happened, and nobody saw it end: what is to be made of that.
+    /// The call may have happened, and its answer was not recorded. Should Belljar repeat it, use a
+    /// given result, or fail it?
     InDoubt,
 }
 
 impl ApprovalKind {
-    /// What is asked, in words, with the answers there are.
+    /// The question in words, with its possible answers.
     pub const fn message(self) -> &'static str {
         match self {
             Self::Call => "The call was not made yet. Answer `approve` or `deny`.",
@@ -245,16 +249,16 @@ pub enum DecisionError {
     /// No approval has this id.
     #[error("no approval is called {0}")]
     Unknown(String),
-    /// That is no answer to what was asked.
+    /// The answer does not fit the question.
     #[error("{0}")]
     NoAnswer(String),
-    /// Somebody decided before, or it expired.
+    /// It was decided before, or it expired.
     #[error("approval {0} is no longer open")]
     Settled(String),
     /// The run it is about is over.
     #[error("approval {0} is closed: its run has ended; nothing waits for this answer")]
     RunEnded(String),
-    /// It could not be stored.
+    /// The decision could not be stored.
     #[error("the decision could not be stored: {0}")]
     Failed(String),
 }
@@ -263,14 +267,14 @@ pub enum DecisionError {
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct SearchError {
-    /// What went wrong, for the model.
+    /// The cause, for the model.
     pub message: String,
 }
 
 /// Tools that fit, best first.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct ToolsFound {
-    /// What was found.
+    /// The matches, best first.
     pub tools: Vec<ToolMatch>,
     /// Servers whose tools are not among these, because they do not answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -280,35 +284,35 @@ pub struct ToolsFound {
 /// A server whose tools could not be looked through.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct MissingServer {
-    /// Its name.
+    /// The server's name in the configuration.
     pub server: String,
-    /// Why not.
+    /// The reason it did not list its tools.
     pub reason: String,
 }
 
 /// A tool that was found.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ToolMatch {
-    /// `server__tool`.
+    /// The qualified name, `server__tool`.
     pub name: String,
     /// How code calls it, with types: `mcp.server.tool(args: {…}): Promise<…>`.
     pub call: String,
-    /// What it does.
+    /// The description of the tool.
     pub description: String,
 }
 
 /// An upstream tool as clients see it.
 #[derive(Debug, Clone)]
 pub struct PassThrough {
-    /// `server__tool`.
+    /// The qualified name, `server__tool`.
     pub name: String,
     /// The upstream's own title.
     pub title: Option<String>,
     /// The upstream's own description.
     pub description: Option<String>,
-    /// What it takes.
+    /// The JSON schema of its arguments.
     pub input_schema: Map<String, Value>,
-    /// What it answers with, where declared.
+    /// The JSON schema of its answer, if it declares one.
     pub output_schema: Option<Map<String, Value>>,
     /// The upstream's annotations, as it sent them.
     pub annotations: Option<Value>,
@@ -399,7 +403,7 @@ impl RunReporter {
         });
     }
 
-    /// An approval was decided or expired: nobody needs to be asked any more.
+    /// An approval was decided or expired: no person needs to answer it any more.
     pub fn settled(&self, approval_id: &str) {
         self.live.update(|state| state.waiting.retain(|known| known.id != approval_id));
         self.send(|| RunEvent::ApprovalSettled { approval_id: approval_id.to_owned() });

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::{backend::ApprovalRequest, storage::StorageSizes};
 
-/// Reads what the project's store has about runs.
+/// Reads runs, approvals and events from the project's store.
 pub trait Records: Send + Sync + 'static {
     /// The newest stored runs, newest first; only those older than the run `before`, if given.
     fn runs(
@@ -29,8 +29,8 @@ pub trait Records: Send + Sync + 'static {
         run_id: Option<&str>,
     ) -> impl Future<Output = Result<Vec<EventInfo>, RecordsError>> + Send;
 
-    /// Why nothing can be stored at the moment, if that is so. Cheap, and without paths: anybody
-    /// may ask.
+    /// The reason why the store takes no writes at the moment, if it takes none. Cheap and without
+    /// paths, because it is answered without a token.
     fn storage_trouble(&self) -> Option<String> {
         None
     }
@@ -46,7 +46,7 @@ pub trait Records: Send + Sync + 'static {
 pub struct RunInfo {
     /// The id that requests name it by.
     pub id: String,
-    /// How it stands.
+    /// The present status of the run.
     pub status: RunStatus,
     /// The language of its code.
     pub language: String,

@@ -1,8 +1,8 @@
 //! The arguments of `execute_code`, decoded strictly.
 //!
-//! Whatever is not understood is refused with the name of the field and the nearest right one: a
-//! limit that was misspelt and ignored would be a limit that is not there. Names are taken in
-//! `snake_case` and `camelCase` alike. No field approves anything, and none can be added that does.
+//! An unknown field is refused, and the error names the nearest known one: a misspelt limit that
+//! was ignored would limit nothing. Names may be in `snake_case` or `camelCase`. No field approves
+//! a call, and no such field may be added.
 
 #[cfg(test)]
 mod tests;
@@ -18,29 +18,29 @@ pub enum RequestError {
     /// A field that must be there is not.
     #[error("`{field}` is missing")]
     Missing {
-        /// Where.
+        /// The path of the field, such as `sandbox_config.timeoutMs`.
         field: String,
     },
     /// A field has a value of another kind.
     #[error("`{field}` must be {wanted}, not {found}")]
     Kind {
-        /// Where.
+        /// The path of the field.
         field: String,
-        /// What it takes.
+        /// The kind of value it takes, in words.
         wanted: &'static str,
-        /// What came.
+        /// The kind of value in the request.
         found: String,
     },
-    /// Unknown fields.
+    /// Names that no field has.
     #[error("{}", unknown_text(.fields))]
     Unknown {
         /// Each with the nearest right name.
         fields: Vec<(String, Option<&'static str>)>,
     },
-    /// One thing under two spellings.
+    /// The request has one field in two spellings.
     #[error("`{field}` is given twice, in two spellings")]
     Twice {
-        /// Where.
+        /// The path of the field, in its documented spelling.
         field: String,
     },
 }
@@ -118,7 +118,7 @@ pub(crate) struct ArgumentFields {
 }
 
 impl ArgumentFields {
-    /// Brings each field to its one name; refuses what has none.
+    /// Renames each field to its documented spelling and refuses unknown ones.
     pub(crate) fn new(
         prefix: &'static str,
         known: &[&'static str],

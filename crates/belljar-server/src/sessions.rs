@@ -1,7 +1,8 @@
-//! The port to sessions: sandboxes that live on between runs, their checkpoints, branches and files.
+//! The port to sessions: sandboxes that stay alive between runs, with their checkpoints, forks and
+//! files.
 //!
-//! The HTTP API and the MCP server ask, the `belljar` crate answers. Ids and paths arrive as a
-//! client wrote them: nothing of them has been checked but that paths are text of a sane length.
+//! The HTTP API and the MCP server call it; belljar-project implements it. Ids and paths arrive as
+//! the client wrote them: the only check so far is that a path is text of a sane length.
 
 use std::{fmt, future::Future, pin::Pin};
 
@@ -15,9 +16,9 @@ use tokio::io::AsyncRead;
 
 use crate::backend::{RunReport, RunReporter};
 
-/// Keeps sessions. Calls about one session are answered in the order in which they come.
+/// Keeps sessions. Calls to one session run in order; later calls wait.
 pub trait Sessions: Send + Sync + 'static {
-    /// Makes a session.
+    /// Opens a session, and returns once it can run code.
     fn create_session(
         &self,
         request: SessionRequest,
@@ -26,17 +27,18 @@ pub trait Sessions: Send + Sync + 'static {
     /// The sessions that live, newest first.
     fn sessions(&self) -> impl Future<Output = Result<Vec<SessionInfo>, SessionError>> + Send;
 
-    /// One session. One that has ended is [`SessionError::Ended`] for as long as that is known.
+    /// One session. An ended session gives [`SessionError::Ended`] as long as its end is
+    /// remembered.
     fn session(&self, id: &str) -> impl Future<Output = Result<SessionInfo, SessionError>> + Send;
 
     /// Ends a session; its resources are gone when this returns.
     fn destroy_session(&self, id: &str) -> impl Future<Output = Result<(), SessionError>> + Send;
 
-    /// Runs code in a session, after what was asked of it before. What goes wrong with the code is
-    /// in the report; an error means that nothing was run. `request.session_id` is not looked at.
+    /// Runs code in a session, after the calls before it. Errors of the code are in the report; an
+    /// error of this method means that no code ran. It ignores `request.session_id`.
     ///
-    /// Dropping the future ends the run. Whether the session survives that is the backend's to say,
-    /// with [`SessionError::Ended`] from the next call on if it does not.
+    /// Dropping the future ends the run. The backend decides whether the session survives that; if
+    /// not, the next call gives [`SessionError::Ended`].
     fn run_in_session(
         &self,
         id: &str,
@@ -44,26 +46,27 @@ pub trait Sessions: Send + Sync + 'static {
         observer: RunReporter,
     ) -> impl Future<Output = Result<RunReport, SessionError>> + Send;
 
-    /// Keeps the session as it is now, to go back to.
+    /// Takes a checkpoint of the session as it is now.
     fn checkpoint(
         &self,
         id: &str,
     ) -> impl Future<Output = Result<CheckpointTaken, SessionError>> + Send;
 
-    /// What a session can go back to, oldest first.
+    /// The checkpoints of a session, oldest first.
     fn checkpoints(
         &self,
         id: &str,
     ) -> impl Future<Output = Result<Vec<CheckpointInfo>, SessionError>> + Send;
 
-    /// Goes back to a checkpoint, which can be gone back to again.
+    /// Rolls the session back to a checkpoint. The checkpoint stays and can be used again.
     fn rollback(
         &self,
         id: &str,
         checkpoint_id: &str,
     ) -> impl Future<Output = Result<(), SessionError>> + Send;
 
-    /// Makes `count` sessions of one, as it is now or at a checkpoint: all or none. Their ids.
+    /// Forks a session, as it is now or at a checkpoint, into `count` new ones: all or none.
+    /// Returns their ids.
     fn fork(
         &self,
         id: &str,
@@ -71,8 +74,8 @@ pub trait Sessions: Send + Sync + 'static {
         checkpoint_id: Option<&str>,
     ) -> impl Future<Output = Result<Vec<String>, SessionError>> + Send;
 
-    /// Writes a file beneath `/work`, with the directories it is in, and replaces what was there.
-    /// Half a file is never seen: an upload that breaks off changes nothing.
+    /// Writes a file beneath `/work`, creates its directories, and replaces a file of that name.
+    /// Code never sees half a file: an upload that breaks off changes nothing.
     fn put_file(
         &self,
         id: &str,
@@ -106,23 +109,23 @@ pub trait Sessions: Send + Sync + 'static {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SessionRequest {
-    /// What its code is written in; TypeScript if absent.
+    /// The language of its code; TypeScript if absent.
     pub language: Option<Language>,
-    /// What its runs may reach.
+    /// The access that its runs need.
     #[serde(deserialize_with = "object_or_default")]
     #[schemars(with = "Option<GrantsRequest>")]
     pub grants: GrantsRequest,
-    /// What the session may use; a run in it may ask for less.
+    /// The limits of the session; a run in it may ask for less.
     #[serde(deserialize_with = "object_or_default")]
     #[schemars(with = "Option<LimitsRequest>")]
     pub limits: LimitsRequest,
     /// The directory it works on, copy-on-write, at `/work`; never committed by itself.
     #[serde(deserialize_with = "optional_object")]
     pub workspace: Option<WorkspaceRequest>,
-    /// It ends when nothing was asked of it for so long; 15 minutes if absent.
+    /// The session ends after so many seconds without a call; 15 minutes if absent.
     #[serde(deserialize_with = "optional_whole_number")]
     pub idle_seconds: Option<u64>,
-    /// It ends after so long, used or not; the host's default if absent.
+    /// The session ends after so many seconds, used or not; the host's default if absent.
     #[serde(deserialize_with = "optional_whole_number")]
     pub lifetime_seconds: Option<u64>,
 }
@@ -130,26 +133,26 @@ pub struct SessionRequest {
 /// A session that lives.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SessionInfo {
-    /// What requests name it by.
+    /// The id by which requests refer to it.
     pub session_id: String,
-    /// What its code is written in.
+    /// The language of its code.
     pub language: Language,
     /// When it was made, in milliseconds since 1970.
     pub created_ms: u64,
-    /// When something was last asked of it.
+    /// The time of the last call, in milliseconds since 1970.
     pub last_used_ms: u64,
-    /// When it ends unless something is asked of it before.
+    /// The time at which it ends unless a call comes before, in milliseconds since 1970.
     pub expires_ms: u64,
     /// The session it was forked from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<String>,
-    /// What it can go back to, oldest first.
+    /// The ids of its checkpoints, oldest first.
     pub checkpoints: Vec<String>,
-    /// Runs so far.
+    /// The number of runs so far.
     pub runs: u64,
-    /// Whether it is at one now.
+    /// Whether it runs code now.
     pub busy: bool,
-    /// What it holds in memory, its checkpoints included, where that is known.
+    /// The memory of the session and its checkpoints, if it could be measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
 }
@@ -157,29 +160,29 @@ pub struct SessionInfo {
 /// A checkpoint that was taken.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct CheckpointTaken {
-    /// What requests name it by.
+    /// The id by which requests refer to it.
     pub checkpoint_id: String,
-    /// Older ones that had to go for it.
+    /// Ids of older checkpoints that were dropped to make room.
     pub dropped: Vec<String>,
 }
 
-/// A checkpoint there is.
+/// A checkpoint of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct CheckpointInfo {
-    /// What requests name it by.
+    /// The id by which requests refer to it.
     pub checkpoint_id: String,
     /// When it was taken, in milliseconds since 1970.
     pub created_ms: u64,
-    /// What it holds in memory of its own, where that is known.
+    /// The memory that only the checkpoint uses, if it could be measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
 }
 
-/// A file's bytes, as they come.
+/// The bytes of a file, as a stream.
 pub struct FileContent {
-    /// How many there are, where that is known beforehand. A claim, where a client says so.
+    /// The number of bytes, if known beforehand. In an upload it is only the client's claim.
     pub bytes: Option<u64>,
-    /// The bytes. An error means that they broke off.
+    /// The bytes. An error means that the stream broke off.
     pub reader: Pin<Box<dyn AsyncRead + Send>>,
 }
 
@@ -192,21 +195,21 @@ impl fmt::Debug for FileContent {
 /// A file of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FileInfo {
-    /// Relative to `/work`.
+    /// The path relative to `/work`.
     pub path: String,
-    /// Its size.
+    /// The size of the file, in bytes.
     pub bytes: u64,
-    /// What it is.
+    /// The kind of file at the path.
     pub kind: FileKind,
 }
 
-/// What a path leads to.
+/// The kind of file at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum FileKind {
-    /// A file.
+    /// A regular file with content.
     File,
-    /// A directory.
+    /// A directory, which may be empty.
     Directory,
     /// A symbolic link, which no request follows.
     Link,
@@ -215,83 +218,83 @@ pub enum FileKind {
 /// Files of a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FileList {
-    /// By path.
+    /// The files, sorted by path.
     pub files: Vec<FileInfo>,
     /// Whether there are more.
     pub truncated: bool,
 }
 
-/// Why something was not done for a session. Nothing was changed.
+/// Why a call to a session was refused. The call changed nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SessionError {
-    /// There is none, or it is not this client's.
+    /// No session has this id, or it belongs to another client.
     #[error("no session is called {id}")]
     Unknown {
-        /// What was asked for.
+        /// The id in the request.
         id: String,
     },
-    /// There was one.
+    /// The session existed and has ended.
     #[error("session {id} has ended: {why}")]
     Ended {
-        /// Which.
+        /// The id in the request.
         id: String,
-        /// Why, for people: `idle for 15 min`, `the host was restarted`, …
+        /// The reason, for people: `idle for 15 min`, `the host was restarted`, …
         why: String,
     },
-    /// The session has no such checkpoint (any more).
+    /// The session has no checkpoint of this id, or no longer has it.
     #[error("no checkpoint is called {id}")]
     UnknownCheckpoint {
-        /// What was asked for.
+        /// The id in the request.
         id: String,
     },
     /// There is no such file.
     #[error("there is no file {path}")]
     UnknownFile {
-        /// What was asked for.
+        /// The path in the request.
         path: String,
     },
-    /// It cannot be done while the session is as it is: code left a thread, or a file open.
+    /// The state of the session prevents the call: code left a thread or an open file.
     #[error("{why}")]
     Busy {
-        /// What stands in the way.
+        /// The thread, file or call that prevents it.
         why: String,
-        /// What to do about it.
+        /// The remedy, if there is one.
         hint: Option<String>,
     },
-    /// It is beyond what the operator allows, or what this machine can do.
+    /// The operator does not allow it, or this machine cannot do it.
     #[error("{why}")]
     Refused {
-        /// Why.
+        /// The rule or ability that is missing, for people.
         why: String,
-        /// What to do about it.
+        /// The remedy, if there is one.
         hint: Option<String>,
     },
-    /// There are too many already.
+    /// The session or the host has as many as it may have.
     #[error("there are {most} {what} already, which is the most there may be")]
     TooMany {
-        /// `sessions`, `checkpoints`, …
+        /// The plural of the thing: `sessions`, `checkpoints`, …
         what: &'static str,
-        /// How many there may be.
+        /// The maximum number of them.
         most: u64,
     },
     /// No file can have this path.
     #[error("not a path of a file in the session: {why}")]
     BadPath {
-        /// Why.
+        /// The part of the path that is not allowed, for people.
         why: String,
     },
-    /// It does not fit.
+    /// The request or the file is larger than allowed.
     #[error("{what} is larger than the {most_bytes} bytes it may have")]
     TooLarge {
-        /// What.
+        /// The thing that is too large, as the subject of the message.
         what: String,
-        /// How large it may be.
+        /// The maximum size, in bytes.
         most_bytes: u64,
     },
     /// The host could not do it. The operator's log says more.
     #[error("{message}")]
     Failed {
-        /// What happened.
+        /// The failure in a sentence, without host paths.
         message: String,
     },
 }
@@ -313,7 +316,7 @@ impl SessionError {
         }
     }
 
-    /// What to do about it.
+    /// The remedy, if there is one.
     pub fn hint(&self) -> Option<&str> {
         match self {
             Self::Unknown { .. } => Some("GET /v1/sessions lists those there are"),

@@ -1,9 +1,9 @@
 //! Questions to a person, and the answers.
 //!
-//! An approval leaves `pending` once and never returns to it. The transaction that changes it checks
-//! its state first, so that of several processes exactly one decides. After its deadline an approval
-//! reads as expired; whoever *acts* on that ([`Store::wait_decision`], [`Store::decide`]) writes it
-//! first, so that it cannot be approved afterwards.
+//! An approval leaves `pending` once and never returns to it. The transaction that changes it
+//! checks its state first, so that of several processes exactly one decides. After its deadline an
+//! approval reads as expired; the functions that *act* on that ([`Store::wait_decision`],
+//! [`Store::decide`]) write it first, so that it cannot be approved afterwards.
 //!
 //! An approval whose run is over reads as expired, too, and cannot be decided. That is not written: an
 //! aborted run that a person resumes asks again.
@@ -45,19 +45,19 @@ const RUN_IS_OVER: &str = "EXISTS (SELECT 1 FROM runs WHERE runs.id = approvals.
 /// A question that a call puts to a person, as it is first written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewApproval {
-    /// By which the person who decides refers to it.
+    /// The id by which a decision refers to it.
     pub id: String,
     /// The run that waits for the answer.
     pub run_id: String,
     /// The tool call of the run it is about.
     pub call: u32,
-    /// What is asked, such as `ask`, `in_doubt` or `in_doubt_2`. A call has one of each kind.
+    /// The question, such as `ask`, `in_doubt` or `in_doubt_2`. A call has one of each kind.
     pub kind: String,
     /// The qualified name of the tool, `server__tool`.
     pub tool: String,
     /// The call's arguments, as JSON.
     pub arguments: String,
-    /// Who asked for the run.
+    /// The client that asked for the run.
     pub caller: String,
     /// The line of the guest code that makes the call.
     pub line: Option<u32>,
@@ -79,7 +79,7 @@ impl NewApproval {
 /// A question and its decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Approval {
-    /// What was asked; it never changes after that.
+    /// The question; it never changes.
     pub asked: NewApproval,
     /// Where the decision stands.
     pub state: ApprovalState,
@@ -124,8 +124,8 @@ impl ApprovalState {
     }
 }
 
-/// Whether a verdict is an answer to a question of this kind: whoever says yes to a call does not say
-/// yes to making it a second time.
+/// Whether a verdict answers a question of this kind: a yes to a call is not a yes to a second
+/// call.
 fn answers(verdict: &Verdict, question: &NewApproval) -> bool {
     match verdict {
         Verdict::Approve => !question.is_in_doubt(),
@@ -142,12 +142,12 @@ fn into_parts(verdict: Verdict) -> (ApprovalState, Option<String>) {
     }
 }
 
-/// Which approvals are meant.
+/// A choice of approvals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Approvals {
     /// Those that can still be decided.
     Pending,
-    /// Every approval, whatever became of it.
+    /// Every approval, decided or not.
     All,
 }
 
@@ -157,41 +157,41 @@ pub enum DecideError {
     /// There is no such approval.
     #[error("there is no approval {0}")]
     Unknown(String),
-    /// Somebody was faster.
+    /// Another person or client decided first.
     #[error("approval {id} was {} by {by} before", state.as_str())]
     AlreadyDecided {
-        /// The approval.
+        /// The id of the approval.
         id: String,
         /// How it was decided.
         state: ApprovalState,
-        /// Who decided.
+        /// The person or client whose decision counts.
         by: String,
-        /// When.
+        /// The time of that decision, in milliseconds since 1970.
         at_ms: i64,
     },
-    /// It is too late.
+    /// The deadline is over.
     #[error("approval {id} has expired")]
     Expired {
-        /// The approval.
+        /// The id of the approval.
         id: String,
-        /// Since when.
+        /// The deadline, in milliseconds since 1970.
         expires_ms: i64,
     },
-    /// Nobody waits for it any more.
+    /// The run has ended, so nothing waits for the answer.
     #[error("approval {0} is closed: its run has ended; nothing waits for this answer")]
     RunEnded(String),
-    /// The call may have happened, and that is not what was answered.
+    /// The call may have happened, and the answer is not one for that question.
     #[error(
         "approval {0} is about a call that may have happened: the answers are retry, use and deny"
     )]
     InDoubt(String),
-    /// The call was not made yet, and that is not what was answered.
+    /// The call was not made yet, and the answer is not one for that question.
     #[error("approval {0} is about a call that was not made yet: the answers are approve and deny")]
     NotInDoubt(String),
-    /// What the call is said to have given is too much.
+    /// The result that a person entered is larger than 1 MiB.
     #[error("what the call of approval {0} gave is larger than 1 MiB")]
     LargeResult(String),
-    /// The store failed.
+    /// Reading or writing the store failed; no decision was recorded.
     #[error(transparent)]
     Store(#[from] StoreError),
 }

@@ -57,7 +57,7 @@ impl GuestError {
         self
     }
 
-    /// Adds the frames.
+    /// Adds the frames of the agent's own code.
     #[must_use]
     pub fn with_stack(mut self, stack: impl Into<String>) -> Self {
         self.stack = Some(shortened(stack.into(), MAX_STACK_BYTES));

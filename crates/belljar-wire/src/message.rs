@@ -34,9 +34,9 @@ pub struct GuestLimits {
     pub cpu_ms: u64,
     /// Largest value, in bytes of JSON.
     pub result_bytes: u32,
-    /// Processes and threads.
+    /// Processes and threads alive at the same time.
     pub processes: u32,
-    /// Open files.
+    /// Files that one process may have open.
     pub open_files: u32,
 }
 
@@ -45,7 +45,7 @@ pub struct GuestLimits {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GuestGrants {
-    /// Environment variables.
+    /// Environment variables of the guest, with their values.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
     /// Python modules and builtins that restricted mode would refuse.

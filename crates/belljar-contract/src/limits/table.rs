@@ -58,7 +58,8 @@ macro_rules! limit_table {
             share_of_memory: $share:expr, slack: $slack:literal,
         }
     )*) => {
-        /// What one run may use. Each has a default; none is ever above the operator's maximum.
+        /// The resources one run may use. Each limit has a default; none is ever above the
+        /// operator's maximum.
         ///
         /// A record that an earlier version wrote has the defaults for limits it does not know.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,7 +69,7 @@ macro_rules! limit_table {
         }
 
         impl Limits {
-            /// What a run gets that asks for nothing.
+            /// The limits of a run that requests none.
             pub const DEFAULT: Self = Self { $($field: $default,)* };
             /// The most a run may ask for, unless the operator says otherwise.
             pub const MAXIMUM: Self = Self { $($field: $maximum,)* };
@@ -124,7 +125,7 @@ macro_rules! limit_table {
                 match self { $(Self::$limit => JsonUnit::$unit,)* }
             }
 
-            /// What it counts.
+            /// The quantity it counts, which decides how people write it.
             pub const fn quantity(self) -> Quantity {
                 match self { $(Self::$limit => Quantity::$quantity,)* }
             }
@@ -134,12 +135,12 @@ macro_rules! limit_table {
                 match self { $(Self::$limit => $flag,)* }
             }
 
-            /// What `--help` says of it.
+            /// Its line in `--help`.
             pub const fn help(self) -> &'static str {
                 match self { $(Self::$limit => $help,)* }
             }
 
-            /// What it is to a run in a session.
+            /// Whether it belongs to a session or to each run of one.
             pub const fn in_session(self) -> InSession {
                 match self { $(Self::$limit => InSession::$in_session,)* }
             }
@@ -175,14 +176,14 @@ limit_table! {
         flag: Some("timeout"), help: "Wall time, e.g. 300ms, 30s, 5m", in_session: OfEachRun,
         share_of_memory: None, slack: "75 ms, in which the code can report its position",
     }
-    /// CPU time.
+    /// CPU time of all processes of the run together.
     Cpu {
         cpu: Duration = Duration::from_secs(30), at_most: Duration::from_secs(3600),
         cpu_ms: u64, unit: Milliseconds, quantity: Time,
         flag: Some("cpu"), help: "CPU time", in_session: OfEachRun,
         share_of_memory: None, slack: "75 ms, and one sampling period (20 ms) of each process",
     }
-    /// Memory, in MiB.
+    /// Memory of all processes of the run together, in MiB.
     Memory {
         memory: u64 = 512 * MIB, at_most: 8192 * MIB,
         memory_mb: u64, unit: Mebibytes, quantity: Size,
@@ -219,14 +220,14 @@ limit_table! {
         flag: Some("max-result"), help: "Size of the value", in_session: OfEachRun,
         share_of_memory: Some(64), slack: "none",
     }
-    /// Processes and threads.
+    /// Processes and threads alive at the same time.
     Processes {
         processes: u32 = 32, at_most: 512,
         processes: u32, unit: Pieces, quantity: Count,
         flag: Some("processes"), help: "Processes and threads", in_session: AtMostTheSessions,
         share_of_memory: None, slack: "none",
     }
-    /// Open files.
+    /// Files that one process may have open.
     OpenFiles {
         open_files: u32 = 256, at_most: 4096,
         open_files: u32, unit: Pieces, quantity: Count,
@@ -247,7 +248,7 @@ limit_table! {
         flag: None, help: "Files in /work and /tmp", in_session: TheSessions,
         share_of_memory: None, slack: "none",
     }
-    /// Tool calls.
+    /// Tool calls that one run may make.
     ToolCalls {
         tool_calls: u32 = 100, at_most: 1_000_000,
         tool_calls: u32, unit: Pieces, quantity: Count,

@@ -13,7 +13,7 @@ use belljar_store::{Store, StoreSizes};
 const LEAST_AGE: Duration = Duration::from_secs(15);
 const MOST_SHARE: u32 = 100;
 
-/// The last measurement.
+/// The last measurement, if there was one.
 #[derive(Debug, Default)]
 pub(super) struct SizeCache(Mutex<Option<SizeSample>>);
 

@@ -26,7 +26,7 @@ const READABLE: [&str; 9] = [
     "/usr/local/share",
     "/lib",
 ];
-/// The dynamic loaders.
+/// The dynamic loaders of the supported machines.
 const LOADERS: [&str; 4] = [
     "/lib64/ld-linux-x86-64.so.2",
     "/lib/ld-linux-aarch64.so.1",

@@ -41,7 +41,7 @@ pub enum ResumeError {
     /// Another process runs it.
     #[error("run {id} is still running in process {process}")]
     StillRunning {
-        /// The run.
+        /// The id of the run.
         id: String,
         /// Number of the process that runs it.
         process: String,
@@ -49,12 +49,12 @@ pub enum ResumeError {
     /// The stored request cannot be read.
     #[error("cannot read the stored request of run {id}: {source}")]
     Unreadable {
-        /// The run.
+        /// The id of the run.
         id: String,
-        /// The parse error.
+        /// The cause, as the parser reports it.
         source: serde_json::Error,
     },
-    /// The store failed.
+    /// Reading or writing the store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }

@@ -80,7 +80,7 @@ impl<'a> RunBuilder<'a> {
         self
     }
 
-    /// Memory in bytes.
+    /// The memory limit, in bytes.
     pub fn memory(mut self, bytes: u64) -> Self {
         self.request.limits.memory = bytes;
         self

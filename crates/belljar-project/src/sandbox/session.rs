@@ -102,7 +102,7 @@ impl SessionBuilder<'_> {
         self
     }
 
-    /// Opens the session.
+    /// Opens the session in a cell of its own.
     pub async fn open(self) -> Result<Session, RunError> {
         self.sandbox.open_session(self.request).await
     }

@@ -27,7 +27,7 @@ const DIRECTORY: OFlags =
 /// Deepest level that is read.
 const DEPTH: usize = 64;
 
-/// An open directory.
+/// An open directory; paths are resolved beneath it.
 #[derive(Debug)]
 pub(super) struct WorkflowDirectory(OwnedFd);
 
@@ -90,7 +90,7 @@ impl WorkflowDirectory {
         }
     }
 
-    /// Reads a file.
+    /// Reads a whole file.
     pub(super) fn read(&self, path: &str) -> io::Result<Vec<u8>> {
         let (parent, name) = self.parent(path, MissingParents::Fail)?;
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;

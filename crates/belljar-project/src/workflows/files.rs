@@ -397,7 +397,7 @@ fn repositories(files: &WorkflowFiles) -> Vec<PathBuf> {
 pub struct HiddenPaths {
     /// Names, in any directory.
     pub names: Vec<String>,
-    /// Absolute paths.
+    /// Absolute paths; everything beneath them is hidden, too.
     pub paths: Vec<PathBuf>,
 }
 

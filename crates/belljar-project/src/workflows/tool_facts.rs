@@ -17,7 +17,7 @@ use super::walk;
 /// Facts about one tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ToolFacts {
-    /// Qualified name, `server__tool`.
+    /// The qualified name, `server__tool`.
     pub(super) name: String,
     /// Whether it changes nothing.
     pub(super) read_only: bool,

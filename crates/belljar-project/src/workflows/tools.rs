@@ -191,7 +191,7 @@ impl TaskPerformer {
 enum PriorCall {
     /// Without a journal, or not at all.
     None,
-    /// With a journal.
+    /// As a durable call, with a journal of its own.
     Journaled,
     /// As a durable run of code.
     CodeRun,

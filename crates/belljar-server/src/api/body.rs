@@ -54,7 +54,7 @@ pub(super) enum ApprovalDecision {
     Deny,
     /// It is made again.
     Retry,
-    /// It happened.
+    /// The call happened; the given result takes the place of its answer.
     Use,
 }
 

@@ -17,26 +17,26 @@ use crate::{
 pub(super) struct Health {
     /// `ok`, or `unhealthy` (with status 503): nothing can be kept.
     pub(super) status: &'static str,
-    /// Belljar's version.
+    /// The version of the running Belljar.
     pub(super) version: &'static str,
     /// What is the matter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) trouble: Option<String>,
 }
 
-/// Runs, newest first.
+/// The stored runs, newest first.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct RunList {
     pub(super) runs: Vec<RunInfo>,
 }
 
-/// Sessions, newest first.
+/// The live sessions, newest first.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct SessionList {
     pub(super) sessions: Vec<SessionInfo>,
 }
 
-/// Checkpoints, oldest first.
+/// The checkpoints of one session, oldest first.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct CheckpointList {
     pub(super) checkpoints: Vec<CheckpointInfo>,

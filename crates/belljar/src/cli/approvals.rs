@@ -33,7 +33,7 @@ use super::{
 /// Recorded as the person who decided.
 const BY: &str = "command line";
 
-/// Runs `belljar approvals`.
+/// Runs `belljar approvals`: lists, shows and decides calls that wait for a person.
 pub(crate) fn approvals(
     arguments: &ApprovalsArguments,
     project: &Project,

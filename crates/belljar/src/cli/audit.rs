@@ -22,7 +22,7 @@ use super::{
 /// Rows that are searched for a pattern.
 const MOST_LOOKED_AT: u32 = 100_000;
 
-/// Runs `belljar audit`.
+/// Runs `belljar audit`: prints the recorded tool calls and decisions.
 pub(crate) fn audit(arguments: &AuditArguments, project: &Project) -> anyhow::Result<ExitCode> {
     let store = existing_store(project)?;
     runtime()?.block_on(async {

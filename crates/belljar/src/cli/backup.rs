@@ -19,7 +19,7 @@ use super::{
     arguments::BackupArguments, project::existing_store, runtime, terminal::visible::visible,
 };
 
-/// Runs `belljar backup`.
+/// Runs `belljar backup`: copies the store to one file, also while a host writes to it.
 pub(crate) fn backup(arguments: &BackupArguments, project: &Project) -> anyhow::Result<ExitCode> {
     let Some(store) = existing_store(project)? else {
         bail!("this project has no store yet: there is nothing to back up");

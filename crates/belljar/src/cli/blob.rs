@@ -17,7 +17,7 @@ use super::{
     terminal::{style::TextStyle, visible::visible},
 };
 
-/// Runs `belljar blob`.
+/// Runs `belljar blob`: prints a stored value byte for byte.
 pub(crate) fn blob(arguments: &BlobArguments, project: &Project) -> anyhow::Result<ExitCode> {
     let id = &arguments.id;
     let store = existing_store(project)?;

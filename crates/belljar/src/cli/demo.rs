@@ -46,7 +46,7 @@ struct Figures<'a> {
     run: &'a RunResult,
 }
 
-/// Runs `belljar demo`.
+/// Runs `belljar demo`: one run that reads much and returns little, with the sizes of both.
 pub(crate) fn demo(arguments: DemoArguments) -> anyhow::Result<ExitCode> {
     let DemoRun { types, run, stop } = runtime()?.block_on(setup::perform(CODE))?;
     let data = serde_json::to_string(&commits::repository()).context(

@@ -49,7 +49,7 @@ enum DoctorVerdict {
     StoreUnusable,
 }
 
-/// Runs `belljar doctor`.
+/// Runs `belljar doctor`: tries every layer and reports which ones this machine enforces.
 pub(crate) fn doctor(
     arguments: DoctorArguments,
     project: Option<&Project>,

@@ -68,7 +68,7 @@ impl Sizes {
     }
 }
 
-/// Runs `belljar gc`.
+/// Runs `belljar gc`: removes old records and gives their space back.
 pub(crate) fn gc(
     arguments: GcArguments,
     settings: &ProjectSettings,

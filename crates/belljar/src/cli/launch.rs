@@ -11,7 +11,7 @@ use super::{
 /// The outcome of starting a sandbox.
 #[derive(Debug)]
 pub(crate) enum LaunchOutcome {
-    /// Code can run.
+    /// The sandbox started, and code can run.
     Ready(Box<Executor>),
     /// Code cannot run, or a signal came first; holds the result to report.
     Not(Box<RunResult>, Option<StopSignal>),

@@ -24,7 +24,7 @@ use super::{
     signals::{SignalListener, StopSignal},
 };
 
-/// Runs `belljar resume`.
+/// Runs `belljar resume`: continues a durable run from its journal and prints its result.
 pub(crate) fn resume(
     arguments: &ResumeArguments,
     settings: &ProjectSettings,

@@ -36,7 +36,7 @@ pub(crate) use super::launch::{error_chain, refused_result};
 /// Recorded as the caller in audit rows and approvals.
 pub(crate) const CALLER: &str = "cli";
 
-/// Runs `belljar run`.
+/// Runs `belljar run`: turns flags into one request, executes it and prints the result.
 pub(crate) fn run(
     arguments: &RunArguments,
     settings: &ProjectSettings,

@@ -21,7 +21,7 @@ const MOST_LOOKED_AT: u32 = 10_000;
 /// Shortest prefix of an id.
 const SHORTEST_PREFIX: usize = 4;
 
-/// Runs `belljar runs`.
+/// Runs `belljar runs`: lists or deletes the durable runs of the project.
 pub(crate) fn runs(arguments: &RunsArguments, project: &Project) -> anyhow::Result<ExitCode> {
     let store = existing_store(project)?;
     if let Some(RunsCommand::Rm(arguments)) = &arguments.command {

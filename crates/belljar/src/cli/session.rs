@@ -28,7 +28,7 @@ use super::{
 
 pub(crate) use client::AddressFile;
 
-/// Runs `belljar session`.
+/// Runs `belljar session`: sends one request about a session to the running host.
 pub(crate) fn session(command: &SessionCommand, project: &Project) -> anyhow::Result<ExitCode> {
     let client = HostClient::of_host(project)?;
     match command {

@@ -34,7 +34,7 @@ use super::{
 /// only just being started.
 const LISTED: Duration = Duration::from_secs(30);
 
-/// Runs `belljar tools`.
+/// Runs `belljar tools`: lists, describes, searches and calls tools, without a sandbox.
 pub(crate) fn tools(
     command: &ToolsCommand,
     settings: &ProjectSettings,

@@ -35,7 +35,7 @@ const MOST_LOOKED_AT: u32 = 10_000;
 /// Shortest prefix of an id.
 const SHORTEST_PREFIX: usize = 4;
 
-/// Runs `belljar workflow`.
+/// Runs `belljar workflow`: checks, runs, watches and commands workflows of the project.
 pub(crate) fn workflow(
     command: &WorkflowSubcommand,
     settings: &ProjectSettings,

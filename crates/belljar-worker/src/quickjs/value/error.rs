@@ -29,7 +29,7 @@ pub(in crate::quickjs) enum EncodeError {
 pub(in crate::quickjs) enum Misfit {
     /// It is of a kind that JSON cannot represent.
     Unsupported(&'static str),
-    /// It contains itself.
+    /// The value contains itself.
     Cycle,
     /// It is nested too deeply.
     Depth,

@@ -138,7 +138,7 @@ enum Reply {
     Decided(Verdict),
     /// Show all arguments first.
     ShowAll,
-    /// Ask again.
+    /// The line is no answer: ask again.
     Unclear,
     /// The input has ended.
     Gone,

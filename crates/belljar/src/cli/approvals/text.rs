@@ -45,7 +45,7 @@ pub(crate) fn cut_note(id: &str, json: &str, style: TextStyle) -> String {
     format!("    {}\n", style.paint(TextRole::Caution, &note))
 }
 
-/// All arguments, indented.
+/// All arguments, indented below their question.
 pub(crate) fn all_arguments(json: &str, style: TextStyle) -> String {
     laid_out(json, style).lines().map(|line| format!("    {line}\n")).collect()
 }

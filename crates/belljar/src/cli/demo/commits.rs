@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::random::SeededRandom;
 
-/// Number of commits.
+/// The number of commits that the demo makes up.
 pub(super) const COMMITS: usize = 1_000;
 
 #[derive(Debug, Serialize)]
@@ -38,7 +38,7 @@ struct ChangedFile {
 }
 
 impl Repository {
-    /// Number of commits.
+    /// The number of commits, after those before a date were dropped.
     pub(super) fn len(&self) -> usize {
         self.commits.len()
     }

@@ -39,7 +39,7 @@ impl SeededRandom {
         texts.get(index).copied().unwrap_or_default()
     }
 
-    /// Forty hexadecimal digits.
+    /// Forty hexadecimal digits, like the name of a commit.
     pub(crate) fn sha(&mut self) -> String {
         format!("{:016x}{:016x}{:08x}", self.next(), self.next(), self.next() >> 32)
     }

@@ -101,7 +101,7 @@ fn fields(properties: Value) -> Value {
     json!({ "type": "object", "properties": properties, "required": required })
 }
 
-/// Calls a tool.
+/// Answers a call of one of the demo's tools.
 fn answer(tool: &str, arguments: &JsonObject) -> Result<CallToolResult, ErrorData> {
     let text = |name: &str| arguments.get(name).and_then(Value::as_str).unwrap_or_default();
     match tool {

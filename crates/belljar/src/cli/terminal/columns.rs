@@ -7,7 +7,7 @@ use super::{
     visible::visible,
 };
 
-/// Longest last column.
+/// The width to which the last column is cut.
 const LONGEST: usize = 100;
 
 /// Formats rows under their headings. The last column may be long. Cells stay on their row, and

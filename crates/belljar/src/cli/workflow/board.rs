@@ -56,7 +56,7 @@ impl TaskBoard {
         })
     }
 
-    /// Applies an event.
+    /// Applies an event to the rows of its tasks.
     pub(super) fn take(&mut self, event: &WorkflowEvent) {
         let at_ms = event.at_ms;
         match &event.happened {

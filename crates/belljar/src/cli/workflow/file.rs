@@ -73,7 +73,7 @@ impl WorkflowFile {
         }
     }
 
-    /// Prints the warnings.
+    /// Prints the warnings to standard error.
     pub(super) fn warn(&self) -> io::Result<()> {
         let style = TextStyle::of_stderr();
         for warning in &self.read.warnings {
@@ -86,7 +86,7 @@ impl WorkflowFile {
 }
 
 impl FileFaults {
-    /// Prints all faults.
+    /// Prints all faults; the exit code says that the file is not valid.
     pub(super) fn print(&self, as_json: bool) -> anyhow::Result<ExitCode> {
         if as_json {
             print_json(&json!({ "valid": false, "faults": self.0 }))?;
