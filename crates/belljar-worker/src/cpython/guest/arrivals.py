@@ -1,8 +1,8 @@
 """How the threads and loops of a run get the replies to their calls.
 
-One thread at a time reads the socket, for all of them: it waits for its own reply and hands out
-those of others on the way. When it has its own, the next one that waits reads on. A loop reads
-when the socket is readable; while a thread reads, it leaves that to the thread.
+One thread at a time reads the socket for all of them: it waits for its own reply and hands out the
+replies of others on the way. When it has its own, the next waiting thread reads. A loop reads when
+the socket is readable, unless a thread reads already.
 """
 
 import os
@@ -24,8 +24,8 @@ class Arrivals:
         self._attending = set()
         # Loops that leave the reading to a thread until it is done.
         self._resting = []
-        # In a session, a thread that still waits when the run ends must not read on: what comes
-        # then is not for it. By this pipe it is told.
+        # In a session, a thread that still waits when the run ends must not read on: later frames
+        # belong to the next run. This pipe wakes it.
         self._main = get_ident()
         self._may_outlive = may_outlive
         self._is_closed = False
@@ -39,7 +39,7 @@ class Arrivals:
             refuse_over()
 
     def wait(self, pending, calls) -> None:
-        """Returns when the reply is there."""
+        """Returns when the reply has arrived."""
         with self._turn:
             if self._reader is not None:
                 self._wait_for_turn(pending)
@@ -54,7 +54,7 @@ class Arrivals:
                 if is_watched and not self._hears_host():
                     return
                 calls.deliver(self._inbox.read())
-                # Whoever waits was counted before it looked whether its reply is there.
+                # A waiting thread was counted before it looked for its reply.
                 if self._waiting:
                     with self._turn:
                         self._turn.notify_all()
@@ -71,7 +71,7 @@ class Arrivals:
             self._waiting -= 1
 
     def attend(self, loop, calls) -> None:
-        """Sees to it that the loop takes replies when they come."""
+        """Has the loop take replies when they come."""
         if loop not in self._attending and not loop.is_closed():
             self._attending.add(loop)
             loop.add_reader(self._fd, self._on_readable, loop, calls)
@@ -85,7 +85,7 @@ class Arrivals:
                 return
             self._reader = get_ident()
         try:
-            # What the loop saw may be gone: code that waited in between has read it.
+            # The bytes may be gone: code that waited in between has read them.
             if self._link.hears_within(0):
                 calls.deliver(self._inbox.read())
         finally:
@@ -100,7 +100,7 @@ class Arrivals:
             try:
                 loop.call_soon_threadsafe(self.attend, loop, calls)
             except RuntimeError:
-                # It is closed meanwhile.
+                # The loop was closed meanwhile.
                 pass
 
 
@@ -117,7 +117,8 @@ class Arrivals:
         return self._reader == get_ident()
 
     def refuse_more(self) -> None:
-        """No thread starts to read from here on. There must be one thread, which does not read."""
+        """From here on no thread starts to read. The caller is the only thread and does not
+        read."""
         self._is_closed = True
 
     def close(self) -> None:
@@ -151,7 +152,7 @@ def refuse_child(link) -> None:
 
 
 def refuse_nested(reader) -> None:
-    """A signal handler or destructor cannot wait for what the code it interrupted is reading."""
+    """A signal handler or destructor cannot wait while the code that it interrupted reads."""
     if reader == get_ident():
         raise RuntimeError(
             "a tool cannot be called from a signal handler or destructor that runs while the "

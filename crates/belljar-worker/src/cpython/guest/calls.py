@@ -16,13 +16,13 @@ from .toolerrors import ToolError, of_fault, of_problem
 from .value import ValueProblem, encode
 from .wire import TOOL_CALL, TOOL_REPLY, framed, utf8
 
-# The host takes no longer ones.
+# The host takes no longer names.
 MAX_NAME_BYTES = 1024
 
-# Bound here, as guest code may put others in their places.
+# Bound here, because guest code may replace the originals.
 _decode = json.JSONDecoder().decode
 _quote = json.encoder.encode_basestring
-# For a head, which has no space around it.
+# For a head, which has no whitespace.
 scan = json.JSONDecoder().scan_once
 _frame_at = sys._getframe
 
@@ -47,7 +47,7 @@ class PendingCall:
         self.settle(False, None)
 
     def settle(self, is_ok: bool, body) -> None:
-        """The reply is there: wakes the tasks that wait for it."""
+        """The reply has arrived: wakes the tasks that wait for it."""
         self._is_ok = is_ok
         self._body = body
         self.is_done = True
@@ -59,12 +59,11 @@ class PendingCall:
                 try:
                     loop.call_soon_threadsafe(_arrived, future)
                 except RuntimeError:
-                    # The loop is closed, and nothing waits there any more.
+                    # The loop is closed, so nothing waits there.
                     pass
 
     def take(self):
-        """The value of the reply; its bytes are let go of before it is parsed, and with them the
-        reply."""
+        """The value of the reply. The bytes are released before they are parsed."""
         if self._is_over or not self.is_done:
             refuse_over()
         body, self._body = self._body, None
@@ -97,7 +96,7 @@ class Calls:
         self._open_seconds = 0.0
 
     def call(self, server, tool: str, arguments: dict):
-        """Calls a tool: gives its value, or while a loop runs in this thread a `ToolCall`."""
+        """Calls a tool. Returns its value, or a `ToolCall` while a loop runs in this thread."""
         pending = self._start(server, tool, arguments)
         loop = _get_running_loop()
         if loop is None:
@@ -157,17 +156,17 @@ class Calls:
             pending.settle(is_ok, body)
 
     def use(self, pending: PendingCall) -> None:
-        """The code asks for the reply, or has given it up."""
+        """The code asks for the reply, or has dropped the call."""
         self._unused.pop(pending.number, None)
 
     def wait(self, pending: PendingCall) -> None:
-        """Returns when the reply is there."""
+        """Returns when the reply has arrived."""
         self.use(pending)
         if not pending.is_done:
             self._arrivals.wait(pending, self)
 
     def arrival(self, pending: PendingCall, loop):
-        """For a task of the loop: is over when the reply is there."""
+        """For a task of the loop: a future that ends when the reply has arrived."""
         self.use(pending)
         if pending.is_done:
             return
@@ -202,7 +201,7 @@ class Calls:
         self._unused.clear()
 
     def open_seconds(self) -> float:
-        """How long some call was on its way; that time is the host's to count."""
+        """The seconds during which a call was open; the host counts that time."""
         still = monotonic() - self._opened_at if self._open else 0.0
         return self._open_seconds + still
 

@@ -1,7 +1,7 @@
-"""What is written to file descriptors 1 and 2, by child processes and by native code.
+"""Captures the output of child processes and native code on file descriptors 1 and 2.
 
-Set up before the first child is made, or at once where processes were granted: two pipes in place
-of the descriptors, and a thread that turns what arrives into frames.
+Two pipes replace the descriptors before the first child is made, or at once where processes were
+granted. A thread turns the bytes into frames.
 """
 
 import os
@@ -39,7 +39,7 @@ class FdCapture:
         self._thread.start()
 
     def stop(self) -> None:
-        """Forwards what has arrived, and ends; the descriptors are what they were."""
+        """Forwards the bytes that have arrived, and ends; restores the descriptors."""
         if self._thread is None:
             return
         for fd, kept in zip((1, 2), self._kept):
@@ -56,7 +56,7 @@ class FdCapture:
         try:
             self._read_all(readers, wait)
         finally:
-            # A child that still runs has no reader any more.
+            # Output of a child that still runs is lost from here on.
             for fd in (*readers, wait):
                 os.close(fd)
 

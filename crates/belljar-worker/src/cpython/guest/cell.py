@@ -1,5 +1,6 @@
-"""A Python cell's main, as `cell.rs` is that of the engines in Rust: say ready, take one run,
-answer, and wait to be ended; in a session, take run after run, and branch between them."""
+"""The main function of a Python cell, as `cell.rs` is for the engines in Rust: report ready, take
+one run, answer, and wait for the end. In a session it takes run after run and branches between
+them."""
 
 import os
 import sys
@@ -13,19 +14,19 @@ WORK = "/work"
 # A cell that has waited this long for its code is parked.
 PARKED_SECONDS = 0.001
 
-# As little as shows the way: what a parked cell has touched is memory of its own.
+# As small as possible: every page that a parked cell touches becomes its own memory.
 _REHEARSAL_CODE = b"[1]"
 # A limit of 0 sets no timer: a slow rehearsal must not be interrupted.
 _REHEARSAL_HEAD = b"""{"file_name":"main.py","grants":{},"code_bytes":3,"limits":{"wall_ms":0,\
 "cpu_ms":1000,"memory_bytes":536870912,"result_bytes":1048576,"processes":1,"open_files":16}}"""
 # More than any cell has.
 _NO_LIMITS = dict.fromkeys(("memory_bytes", "cpu_ms", "processes", "open_files"), 1 << 48)
-# What the cells find ready: each is a copy of the one process in which it was made.
+# Prepared in the zygote; each cell is a copy of that process.
 _prepared = None
 
 
 def prepare() -> None:
-    """In the zygote: makes what every cell finds ready, or brings it up to date."""
+    """In the zygote: makes or renews the parts that every cell finds ready."""
     global _prepared
     if _prepared is None:
         _prepared = prepare_cell()
@@ -44,7 +45,7 @@ def cell_main(fd: int, lower_limits, work: str = WORK, brancher=None) -> None:
     try:
         if brancher is None and not link.hears_within(PARKED_SECONDS):
             rehearse(work)
-            # Nothing is lowered, and the way there is known.
+            # This lowers nothing; it only warms the call.
             lower_limits(_NO_LIMITS)
         while True:
             kind, head, body = link.receive_command()
@@ -61,10 +62,10 @@ def cell_main(fd: int, lower_limits, work: str = WORK, brancher=None) -> None:
             link.reopen()
             if not head.get("session"):
                 break
-            # The limits of the process are those of the session, which it was made with.
+            # The process has the limits of its session already.
             _perform(Run(link, head, code, context, work, prepared), link)
     except (HostGone, OSError):
-        # The host is gone, or let go of a cell it never used.
+        # The host is gone, or dropped a cell that it never used.
         return
     try:
         lower_limits(head["limits"])
@@ -115,7 +116,7 @@ def _perform(run, link) -> None:
 
 
 def rehearse(work: str = WORK) -> None:
-    """Runs a small program whose frames go nowhere, so that what a run touches is warm."""
+    """Runs a small program whose frames go nowhere, so that the pages a run touches are warm."""
     link = _prepared.link
     main, fd = sys.modules.get("__main__"), link.fd
     own = sys.argv, os._exit, os.system
@@ -129,7 +130,7 @@ def rehearse(work: str = WORK) -> None:
         link.lead_to(fd)
         sys.argv, os._exit, os.system = own
         if sys.path[:1] == [work]:
-            # It is guest code's. What the runtime still imports is not to be found there.
+            # The directory belongs to guest code. The runtime must not import modules from there.
             del sys.path[0]
         if main is not None:
             sys.modules["__main__"] = main

@@ -77,7 +77,7 @@ def _module(loader: _SourceLoader):
     sys.modules[loader.name] = module
     try:
         loader.exec_module(module)
-    except BaseException:  # half of it is not it, whatever ended it
+    except BaseException:  # a library loaded by half is not kept
         sys.modules.pop(loader.name, None)
         raise
     return module

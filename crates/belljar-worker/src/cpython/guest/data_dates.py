@@ -1,6 +1,6 @@
 """The `data` library, dates: reading, writing, rounding down, adding and subtracting. A date is a
-datetime in UTC; whatever stands for one is read first. Days and months are those of UTC unless a
-time zone is named."""
+datetime in UTC; other forms of a date are converted first. Days and months are those of UTC unless
+a time zone is named."""
 
 import calendar
 import datetime

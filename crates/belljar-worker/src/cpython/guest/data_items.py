@@ -1,5 +1,5 @@
-"""The `data` library, lists: grouping, counting, sorting, picking. Also what its other files share:
-reading keys and lists, and complaining about what is neither."""
+"""The `data` library, lists: grouping, counting, sorting, picking. Also the parts that its other
+files share: reading keys and lists, and errors about other arguments."""
 
 import datetime
 import functools
@@ -14,7 +14,7 @@ _RANKS = {int: 0, float: 0, bool: 1, str: 2}
 
 
 class _Absent:
-    """What there is where nothing is, not even None."""
+    """The mark for an absent value, which is not the same as None."""
 
     def __bool__(self) -> bool:
         return False
@@ -27,14 +27,15 @@ ABSENT = _Absent()
 
 
 def describe(value) -> str:
-    """A value in a sentence about what was expected."""
+    """A value, described for an error message."""
     if value is None or value is ABSENT:
         return "None"
     return f"{'an' if type(value).__name__[0] in 'aeiou' else 'a'} {type(value).__name__}"
 
 
 def plain(value):
-    """A value as guest code sees it: None where nothing is, and what a tool gave for its call."""
+    """A value as guest code sees it: None if it is absent, and the result of a tool in place of its
+    call."""
     if value is ABSENT:
         return None
     return value_of(value) if type(value) is ToolCall else value
@@ -197,7 +198,7 @@ def _sort_keys(keys) -> list:
 def _sorted(items: list, orders: list) -> list:
     def order(left, right) -> int:
         for (_, sign), a, b in zip(orders, left[1], right[1]):
-            # What is missing stays at the end in either direction.
+            # Missing values stay at the end in either direction.
             found = compare(a, b) * (1 if is_missing(a) or is_missing(b) else sign)
             if found:
                 return found

@@ -33,7 +33,7 @@ def _mean(numbers):
 
 
 def _numbers(items, key, where: str) -> list:
-    """Numbers of a list, read by a key; what is missing is left out."""
+    """Numbers of a list, read by a key, without missing values."""
     read, numbers = key_or(key, where), []
     for item in list_of(items, where):
         value = comparable(plain(read(item)))
@@ -93,7 +93,7 @@ def _summarise_numbers(numbers: list) -> dict:
 
 
 def _type_of(value) -> str:
-    """What the columns of a table are called, in either language."""
+    """The name of a column's type, in either language."""
     if isinstance(value, bool):
         return "boolean"
     kinds = (

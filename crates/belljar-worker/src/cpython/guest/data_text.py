@@ -1,5 +1,5 @@
 """The `data` library, small answers: reading one place of a big value, and cutting a value down to
-what a model should be shown."""
+a size for a model."""
 
 import json
 import re
@@ -15,7 +15,8 @@ _STEPS = (
 
 
 def _select(value, path):
-    """What is at a path: a.b[0].c; [*] takes every element of a list. None when nothing is."""
+    """The value at a path: a.b[0].c; [*] takes every element of a list. None if there is no
+    value."""
     if not isinstance(path, str):
         raise TypeError(f"data.select: the path must be a string, got {describe(path)}")
     if not re.search(r"\[\*?\]", path):

@@ -2,8 +2,8 @@
 
 Inputs are the replies to tool calls and the timers the code asked for. They are taken one at a
 time, by the main thread, and only when there is nothing else to do. Between two of them the clock
-stands still. `virtual_time`, `virtual_chance` and `virtual_loop` make the rest of Python keep to
-this; what they do not reach is found out by the host, which compares what a replay asks for.
+stands still. `virtual_time`, `virtual_chance` and `virtual_loop` hold the rest of Python to this.
+The host detects other differences, because it compares the requests of a replay with the journal.
 """
 
 import math
@@ -14,23 +14,23 @@ from .arrivals import refuse_child, refuse_nested
 from .calls import scan
 from .wire import TIMER, TIMER_WANTED, TOOL_REPLY, frame
 
-# Closer than this to a whole millisecond is that millisecond: sums of seconds are not exact.
+# A time closer than this to a whole millisecond is rounded to it: sums of seconds are not exact.
 _NOISE_MS = 1e-7
 
 
 class Clock:
-    """The clock of a durable run: what the last input said."""
+    """The clock of a durable run: the time of the last input."""
 
     __slots__ = ("start_ms", "now_ms")
 
-    # What a machine that has been up for a while shows where the clock of a run shows zero.
+    # The start of clocks that count from boot, as on a machine that has been up for a while.
     UP_SECONDS = 1000.0
 
     def __init__(self, now_ms: float):
         self.start_ms = self.now_ms = float(now_ms)
 
     def set(self, now_ms) -> None:
-        """Time goes on, never back."""
+        """Sets the time; it never goes back."""
         if now_ms is not None and now_ms > self.now_ms:
             self.now_ms = float(now_ms)
 
@@ -39,12 +39,12 @@ class Clock:
         return int(self.now_ms * 1000)
 
     def seconds_up(self) -> float:
-        """What a clock that is never set shows."""
+        """The time of a clock that counts from boot."""
         return (self.now_ms - self.start_ms) / 1000 + self.UP_SECONDS
 
     def after(self, seconds: float) -> float:
-        """The time so many seconds from now, in whole milliseconds since the start: the same
-        however often it is worked out on the way there."""
+        """The time so many seconds from now, in whole milliseconds since the start. It is the same
+        each time it is computed on the way there."""
         elapsed = self.now_ms - self.start_ms + seconds * 1000
         return self.start_ms + math.ceil(elapsed - _NOISE_MS)
 
@@ -63,7 +63,7 @@ class Inputs:
         self._asked_ms = None
 
     def deliver_to(self, calls) -> None:
-        """Whose calls the replies belong to."""
+        """Sets the calls to which replies belong."""
         self._calls = calls
 
     def check(self, link) -> None:
@@ -84,7 +84,7 @@ class Inputs:
             )
 
     def wait(self, pending, _calls) -> None:
-        """Returns when the reply is there; other inputs that come first take effect first."""
+        """Returns when the reply has arrived; inputs that come before it take effect before it."""
         self.refuse_thread("the reply of a tool cannot be waited for")
         while not pending.is_done:
             self.take_one()
@@ -100,20 +100,20 @@ class Inputs:
             self.take_one()
 
     def idle(self, seconds) -> None:
-        """There is nothing to do for so many seconds, or until something comes: takes one input."""
+        """The loop has nothing to do for so many seconds: takes one input."""
         self.refuse_thread("a loop cannot wait")
         if seconds is not None:
             self.ask_for(self.clock.after(seconds))
         self.take_one()
 
     def ask_for(self, at_ms: float) -> None:
-        """Asks to be told when it is so late; once."""
+        """Asks the host, once, for a timer at this time."""
         if at_ms != self._asked_ms:
             self._asked_ms = at_ms
             self._link.send(frame(TIMER_WANTED, {"at_ms": at_ms}))
 
     def take_one(self) -> None:
-        """Takes exactly one input, and lets it take effect."""
+        """Takes exactly one input and applies it."""
         refuse_nested(self._main if self._is_reading else None)
         self._is_reading = True
         try:
@@ -131,7 +131,7 @@ class Inputs:
 
 
 def begin(durable: dict, link) -> Inputs:
-    """Makes this process one whose time and chance come from the host."""
+    """From here on the time and randomness of this process come from the host."""
     inputs = Inputs(link, Clock(durable["now_ms"]))
     virtual_time.apply(inputs)
     virtual_chance.apply(bytes.fromhex(durable["seed"]))

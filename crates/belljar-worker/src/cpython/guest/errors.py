@@ -1,4 +1,4 @@
-"""From a failed run to the error the agent gets: code, message, place, and what to do (A7)."""
+"""Turns a failed run into the error that the agent gets: code, message, place and hint (A7)."""
 
 import errno
 import os
@@ -17,7 +17,7 @@ _PROCESS_MODULES = ("subprocess", "multiprocessing.popen_fork", "pty")
 
 
 class Failure(Exception):
-    """An error that is already in words."""
+    """An error that already has its message."""
 
     def __init__(self, error: dict):
         super().__init__(error["message"])
@@ -43,7 +43,7 @@ def guest_error(
 
 
 class Reporter:
-    """Tells the failures of one run."""
+    """Reports the failures of one run."""
 
     def __init__(self, source, limits: dict, link, granted=()):
         self.source = source
@@ -107,7 +107,7 @@ class Reporter:
         return self._placed(error, "runtime.exit", f"SystemExit: {text}", None, 1)
 
     def overdue(self, place, is_waiting: bool) -> dict:
-        """The wall clock ran out, here."""
+        """The run reached its wall-clock limit at this place."""
         message = f"timed out: the run went over its {self.limits['wall_ms']} ms of wall time"
         line = column = stack = None
         if place is not None:
@@ -137,7 +137,7 @@ class Reporter:
         return f"out of memory: the limit is {size(self.limits['memory_bytes'])}"
 
     def _placed(self, error, code, message, hint, exit_code=None, tool_name=None) -> dict:
-        place = trace.told_place_of(error, self.source)
+        place = trace.place_in_this_run(error, self.source)
         line = column = None
         if place is not None:
             line, column = place.line, place.column
@@ -157,7 +157,7 @@ class Reporter:
         )
 
     def _refused(self, error):
-        """Code and hint for what the cell itself refuses or bounds, None for all else."""
+        """Code and hint for refusals and limits of the cell itself, None for other errors."""
         cause = _os_error(error)
         if isinstance(error, RuntimeError) and "can't start new thread" in str(error):
             return "limit.processes", hints.processes(self.limits)
@@ -176,7 +176,7 @@ class Reporter:
             self.link.denied(self._attempt(error))
             return "permission.network", hints.NETWORK
         if hints.is_ungranted(cause, self.granted):
-            # As in Python, it is a file that is not there; the host hears of it all the same.
+            # The code gets Python's own FileNotFoundError; the host logs the attempt.
             self.link.denied(self._attempt(error))
         if number not in (errno.EPERM, errno.EACCES, errno.EROFS):
             return None
@@ -188,14 +188,13 @@ class Reporter:
         return "permission.host", hints.HOST
 
     def _attempt(self, error) -> str:
-        """The agent's line that reached for it."""
+        """The agent's line that made the attempt."""
         place = trace.place_of(error, self.source)
         return (place and hints.line_text(place)) or trace.headline(error)
 
 
 def _full_limit() -> str:
-    """The limit that a full disk is about: a directory takes a place in the table of files, and no
-    room among their contents."""
+    """The limit behind a full disk: a directory needs an inode but no bytes."""
     try:
         os.mkdir(_PROBE)
     except OSError as error:

@@ -7,8 +7,8 @@ _PLOTTING = ("matplotlib", "mpl_toolkits", "seaborn")
 
 
 def save_all(work: str, before: int = 0):
-    """Saves each open figure as `out/figure-N.png` below the workspace; gives the paths. Numbers go
-    on after those of earlier runs, if there were any."""
+    """Saves each open figure as `out/figure-N.png` below the workspace; gives the paths. Numbering
+    continues after the figures of earlier runs."""
     pyplot = _pyplot()
     if pyplot is None:
         return []
@@ -18,7 +18,7 @@ def save_all(work: str, before: int = 0):
         try:
             os.makedirs(os.path.dirname(path), exist_ok=True)
             pyplot.figure(number).savefig(path)
-        except Exception as error:  # a picture less is no reason to lose the value
+        except Exception as error:  # a figure less must not lose the value
             sys.stderr.write(f"figure {number} could not be saved: {error}\n")
         else:
             paths.append(path)
@@ -27,7 +27,7 @@ def save_all(work: str, before: int = 0):
 
 
 def close_all() -> None:
-    """Closes what a run that failed has left open."""
+    """Closes the figures that a failed run has left open."""
     pyplot = _pyplot()
     if pyplot is not None:
         pyplot.close("all")
@@ -39,7 +39,7 @@ def _pyplot():
 
 
 def is_artist(value) -> bool:
-    """Whether this is the return value of a plotting call, which is not meant as the value."""
+    """Whether this is the return value of a plotting call, which is not the value of the run."""
     if "matplotlib" not in sys.modules:
         return False
     items = value if isinstance(value, (list, tuple)) and value else [value]

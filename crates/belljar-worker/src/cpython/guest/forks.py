@@ -1,10 +1,10 @@
-"""What modules want mended after a fork, kept until there is code that may fork.
+"""Delays the after-fork hooks of modules until code runs that may fork.
 
-A cell is a copy of its zygote, and a branch of a session is a copy of its guest; both are made between
-two thoughts of the one thread, and none of the locks that the modules below would mend is held then.
-To go through what they do touches a few hundred pages, each of which would be the copy's own from
-then on. What other modules want is not kept: nobody here knows what it is for. Generators of random
-numbers are seeded anew in every copy.
+A cell is a copy of its zygote, and a branch of a session is a copy of its guest. Both are made
+while the only thread holds none of the locks that these hooks would reset. Running the hooks would
+touch a few hundred pages, which would then belong to the copy alone. Hooks of other modules run as
+usual, because their purpose is unknown here. Random number generators are seeded anew in every
+copy.
 """
 
 import os
@@ -12,46 +12,46 @@ import sys
 from _random import Random
 from _thread import get_ident
 
-# They mend locks, and forget threads that are not there.
+# Their hooks reset locks and forget threads that do not exist in the copy.
 _MENDERS = ("threading", "logging", "concurrent.futures.thread", "random", f"{__package__}.run")
 _register = os.register_at_fork
 _before = []
 _in_parent = []
 _in_child = []
-# Generators among those that want to be told.
+# Random number generators that have an after-fork hook.
 _generators = []
 _are_granted = False
-# The thread that becomes two, while it does.
+# The thread that forks, while it forks.
 _branching = None
 
 
 def keep() -> None:
-    """In the zygote: from here on, what those modules want is kept, and not done until `grant`."""
+    """In the zygote: from here on the hooks of those modules wait until `grant`."""
     os.register_at_fork = _keep
     _register(before=_do_before, after_in_parent=_do_in_parent, after_in_child=_do_in_child)
 
 
 def grant() -> None:
-    """In a cell: from here on, what was kept is done, as if it had never been kept."""
+    """In a cell: from here on the hooks run as usual."""
     global _are_granted
     os.register_at_fork = _register
     _are_granted = True
 
 
 def suspend() -> None:
-    """This thread is about to become two, until `resume`."""
+    """This thread is about to fork; `resume` follows."""
     global _branching
     _branching = get_ident()
 
 
 def resume() -> None:
-    """There are two, or there is still one."""
+    """The fork is over, in the parent and in the copy."""
     global _branching
     _branching = None
 
 
 def reseed() -> None:
-    """In a copy: without this it would draw the same numbers as the others."""
+    """In a copy: without this all copies would draw the same numbers."""
     for generator in _generators:
         Random.seed(generator)
         if generator.gauss_next is not None:
@@ -100,5 +100,5 @@ def _do(wishes) -> None:
     for wish in wishes:
         try:
             wish()
-        except BaseException:  # Python prints it and goes on with the next
+        except BaseException:  # Python prints it and runs the next
             sys.excepthook(*sys.exc_info())

@@ -60,7 +60,7 @@ def _shown(value) -> str:
         encoded = encode(value, _MAX_SHOWN_BYTES)
         return json.dumps(json.loads(encoded.json), indent=2, ensure_ascii=False)
     except ValueProblem:
-        # No JSON, but it can be looked at.
+        # Not JSON, but Python can show it.
         return _inspected(value)
 
 

@@ -1,4 +1,4 @@
-"""What an agent can do about an error, in words it can act on (A7)."""
+"""Hints: what an agent can do about an error (A7)."""
 
 import ast
 import difflib
@@ -53,7 +53,7 @@ def processes(limits: dict) -> str:
 
 
 def for_syntax(error: SyntaxError):
-    """What is known about messages of the compiler."""
+    """A hint for a message of the compiler."""
     message = str(error.msg)
     if "'return' outside function" in message or "'yield' outside function" in message:
         return "This works only inside a function: put the code into a function and call it."
@@ -80,13 +80,13 @@ def for_error(error, place, tree, source, granted=()):
         if isinstance(error, RuntimeError):
             return _runtime(error)
     except Exception:
-        # A hostile object of the agent's stands in the way; an error without a hint will do.
+        # A hostile object of the agent raised; the error goes out without a hint.
         pass
     return None
 
 
 def for_file(error: OSError) -> str:
-    """A file the cell does not let the code touch."""
+    """A hint for a file that the cell does not let the code use."""
     path = os.fsdecode(error.filename)
     if os.path.exists(path) and os.access(path, os.R_OK):
         return f"{path} is read-only: grant it with --write {path}, or write to /work."
@@ -173,7 +173,7 @@ def _is_environment(error) -> bool:
 
 
 def _keys_there(key, place, tree, source):
-    """The keys of what was subscripted on the line, read without running any of its code."""
+    """The keys of the object that the line subscripts, read without running code of the object."""
     if place is None or tree is None or place.file_name != source.code_name:
         return None
     for node in ast.walk(tree):
@@ -206,7 +206,7 @@ def _resolve(node, frame):
 
 
 def is_ungranted(error: OSError, granted) -> bool:
-    """Whether this is about a path that only a grant would bring into the cell."""
+    """Whether the path would be in the cell only with a grant."""
     if not isinstance(error, FileNotFoundError) or not isinstance(error.filename, (str, bytes)):
         return False
     if "subprocess" in trace.modules_passed(error):
@@ -215,7 +215,7 @@ def is_ungranted(error: OSError, granted) -> bool:
 
 
 def _places(granted) -> tuple:
-    """What is in the cell, as far as code can be told."""
+    """The directories in which code can find its own and granted files."""
     return (os.getcwd(), "/work", "/tmp", *granted)
 
 
@@ -224,7 +224,7 @@ def _is_below(path: str, places) -> bool:
 
 
 def _granted_at(name: str, granted):
-    """Where a file is that was granted and is looked for in /work."""
+    """The path of a granted file that the code looks for in /work."""
     relative = os.path.relpath(os.path.abspath(name), os.getcwd())
     for path in granted:
         found = os.path.join(os.path.dirname(path), relative)

@@ -1,8 +1,8 @@
-"""What the host sends during a run: frames off the socket, whole and in order.
+"""Reads the frames that the host sends during a run, whole and in order.
 
-A read takes what is there, in one system call; large bodies are read into their final place. A
-body there is no memory for is read past and given as None, so that the frames after it are not
-lost with it.
+A read takes all available bytes in one system call; large bodies are read into their final place. A
+body for which there is no memory is skipped and given as None, so that the frames after it are not
+lost.
 """
 
 import struct
@@ -24,7 +24,7 @@ class Inbox:
         self._large = None
 
     def read(self) -> list:
-        """Reads once, which waits if nothing is there; gives the frames that are whole now, each
+        """Reads once, and waits if nothing has arrived. Returns the frames that are whole now, each
         as kind, head and body."""
         if self._large is not None:
             frame = self._large.read(self)
@@ -94,11 +94,11 @@ class _Large:
             self._body[: len(begun)] = begun
 
     def read(self, inbox):
-        """Reads on; the frame when it is whole, else None."""
+        """Reads more; returns the frame once it is whole, else None."""
         if self._body is None:
             self._left -= len(inbox._take(_os_read, min(self._left, _CHUNK)))
         else:
-            # The view goes at once: a bytearray somebody looks at cannot be given away.
+            # Release the view at once: a bytearray with a view cannot be resized.
             with memoryview(self._body) as view, view[len(view) - self._left :] as rest:
                 self._left -= inbox._take(_os_readv, (rest,))
         return None if self._left else (self._kind, self._head, self._body)

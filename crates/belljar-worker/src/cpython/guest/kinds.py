@@ -1,7 +1,7 @@
-"""What each kind of Python object is in JSON, one step at a time.
+"""The JSON of each kind of Python object, one step at a time.
 
-`convert` gives something nearer to JSON: a scalar, a dict or a list, whose items may need the same
-again. numpy and pandas are in `tables`, and are only looked for when they were imported.
+`convert` gives a value nearer to JSON: a scalar, a dict or a list, whose items may need another
+step. numpy and pandas are in `tables`, which is asked only if they were imported.
 """
 
 import array
@@ -25,7 +25,7 @@ from .toolnames import Server, Servers, Tool, Tools
 
 
 class Unsupported(Exception):
-    """JSON cannot represent the value; `what` says what it is, with its article."""
+    """JSON cannot represent the value; `what` names its kind, with an article."""
 
     def __init__(self, what: str):
         super().__init__(what)
@@ -78,7 +78,7 @@ def convert(value, walker):
 
 
 def _scalar(value):
-    # The exact base types: what a subclass overrides is of no interest.
+    # The exact base types, whatever a subclass overrides.
     if isinstance(value, str):
         return True, str.__str__(value)
     if isinstance(value, int):
@@ -153,7 +153,7 @@ def key_text(key):
 
 
 def describe(value) -> str:
-    """What an object is, in words, without asking the object."""
+    """The kind of an object in words, without running its code."""
     kind = type(value)
     if isinstance(value, type):
         return "a class"
@@ -185,7 +185,7 @@ def describe(value) -> str:
 
 
 def hint_for(kind: str) -> str:
-    """What to do about a value that JSON cannot represent."""
+    """A hint for a value that JSON cannot represent."""
     if kind in ("a coroutine", "a task"):
         return "Add `await` before it, or `await asyncio.gather(...)` for several."
     if kind == "a tool":

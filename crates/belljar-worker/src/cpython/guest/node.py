@@ -1,17 +1,17 @@
-"""The body of an agent's node (F8): the keys of its context are its names, and what it changes in
-`state` is part of what it gives."""
+"""The body of an agent's node (F8): the keys of its context become names, and its changes to
+`state` become part of its result."""
 
 import json
 from collections.abc import Mapping
 
-# What code calls that is the body of a node.
+# The function that code calls to declare itself the body of a node.
 NODE = "__belljar_node__"
-# The key of the context that says which parts of the state grow by what they are given.
+# The key of the context that lists the parts of the state that grow: a result is appended or added.
 _GROWS = "__grows__"
 
 
 class Node:
-    """The node that a run is the body of, once its code has said that it is one."""
+    """The node whose body this run is, once its code has declared itself one."""
 
     def __init__(self):
         self.is_one = False
@@ -20,7 +20,8 @@ class Node:
         self._grows = {}
 
     def begin(self, namespace: dict, code: str) -> None:
-        """Makes names of the keys of the context, and of modules that nodes need not import."""
+        """Makes global names of the keys of the context and of the modules that nodes need not
+        import."""
         self.is_one = True
         context = namespace["context"]
         self._grows = context.pop(_GROWS, {})
@@ -31,7 +32,7 @@ class Node:
             namespace.setdefault("datetime", datetime)
         namespace.update(context)
         state = context.get("state")
-        # Whoever does not name it does not change it.
+        # Code without the name does not change it.
         if isinstance(state, dict) and "state" in code:
             self._state = state
             self._before = {key: json.dumps(value) for key, value in state.items()}
@@ -41,7 +42,7 @@ class Node:
         return not self.is_one or isinstance(value, Mapping)
 
     def gives(self, value):
-        """What the node gives, when its code gave this."""
+        """The result of the node for this value of its code."""
         if self._state is None:
             return value
         changes = self._changes()
@@ -64,7 +65,7 @@ class Node:
         return changes
 
     def _added(self, key, before, value):
-        """The value of a part, or what was added to it if it grows by what it is given."""
+        """The value of a part; for a part that grows, only the difference."""
         how = self._grows.get(key)
         if how is None or before is None:
             return value
@@ -77,7 +78,7 @@ class Node:
 
 
 def _written(value):
-    """A value as JSON; nothing when it is none, and so another one than before."""
+    """A value as JSON; None if it is not JSON, which then counts as a change."""
     try:
         return json.dumps(value)
     except (TypeError, ValueError, RecursionError):

@@ -1,8 +1,8 @@
-"""Library parts that take something for granted which a cell does not have.
+"""Patches for library parts that need something a cell does not have.
 
-No sockets: asyncio's wake-up channel is a pipe. No file locks: sqlite3 opens files without them.
-No epoll: selectors poll. And json takes a tool call nobody awaited for its value. Applied once, in
-the zygote; each is what the part does anyway, by other means.
+No sockets: asyncio's wake-up channel is a pipe. No file locks: sqlite3 opens files without them. No
+epoll: selectors poll. And json encodes a tool call that was not awaited as its value. Applied once,
+in the zygote; each patch does the same thing by other means.
 """
 
 import json
@@ -36,7 +36,7 @@ class _PipeEnd:
         return self._fd
 
     def setblocking(self, _flag) -> None:
-        """It was made as it should be."""
+        """The pipe is non-blocking already."""
 
     def recv(self, size: int) -> bytes:
         return os.read(self._fd, size)
@@ -106,12 +106,12 @@ def unhandled_task_error():
 
 
 def forget_tasks() -> None:
-    """Errors of tasks of earlier runs of a session are not those of the next."""
+    """Forgets errors of tasks of earlier runs in the session."""
     if not _loops_made:
         return
     for task in _known_tasks():
         if task.done() and not task.cancelled():
-            # Asked for, it counts as looked at.
+            # Reading it marks it as handled.
             task.exception()
     unretrieved.clear()
     _loops_made.clear()

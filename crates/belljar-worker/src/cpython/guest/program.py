@@ -1,4 +1,4 @@
-"""From the agent's source to code that gives a value (A2).
+"""Compiles the agent's source to code that gives a value (A2).
 
 The value is an explicit top-level `return`, else the last expression. Code without a top-level
 `return` is compiled as the module it is, with its last expression apart. Code with one becomes the
@@ -12,12 +12,12 @@ import re
 import types
 from sys import _getframe as _frame_at
 
-# The first item of what the function gives when no `return` of the agent's was reached.
+# The first item of the function's value when the code reached no `return` of its own.
 _FELL = "\0belljar: no return was reached"
-# What a star import inside the function calls; it is found among the builtins of guest code.
+# The function that a star import inside the function calls; it is among the builtins of guest code.
 STAR_IMPORT = "__belljar_star_import__"
 
-# What a tool call that is a statement of its own, without `await`, is passed through.
+# The function around a tool call that is a statement of its own, without `await`.
 SETTLE = "__belljar_settle__"
 
 _AWAIT_FLAG = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
@@ -25,7 +25,7 @@ _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 
 class Program:
-    """Compiled guest code. `start` runs it; see there for what it gives."""
+    """Compiled guest code. `start` runs it and documents its value."""
 
     def __init__(self, source: str, file_name: str):
         self.file_name = file_name
@@ -47,21 +47,21 @@ class Program:
         return self._tree
 
     def _as_expression(self):
-        """The code of what is a single expression in plain sight, or None. Without a tree of it in
-        between that takes half as long."""
+        """The code of a source that is clearly a single expression, or None. Skipping the tree
+        halves the time."""
         if _sign_of_more(self._source):
             return None
         try:
             return self._compile(self._source, "eval")
         except (SyntaxError, ValueError, RecursionError, MemoryError):
-            # Whatever it is: the other way tells.
+            # The path through the tree reports the error.
             return None
 
     def _compile_statements(self) -> None:
         source = self._source
         if "await" in source and any(name in source for name in _CALLERS):
             _settle_statements(self.tree)
-        # Without the word there is no `return`, and nothing else to know.
+        # Source without the word `return` has no `return`.
         survey = Survey(self.tree if "return" in source else ast.Module([], []))
         # A `yield` would turn the function into a generator: the module's own error is better.
         self._is_function = survey.has_return and not survey.has_yield
@@ -138,16 +138,16 @@ class Program:
         return _named_module(_function_code(self._compile(module, "exec")))
 
 
-# A sign of statements, of calls to be settled, or of what compiling warns of each time.
+# Signs of statements, of calls that must be awaited, or of code that the compiler warns about.
 _sign_of_more = re.compile(r"\n| = |;|await|return|\\").search
 # The names tool calls begin with.
 _CALLERS = ("mcp", "tools", "__callTool__")
 
 
 def _settle_statements(tree) -> None:
-    """Has each statement that is nothing but a tool call, or keeps what one gives, end before the
-    next begins. In a program with `await` a call is under way as soon as it is made; effects would
-    come in another order than the lines that cause them."""
+    """Has each statement that only makes a tool call, or stores its result, end before the next
+    begins. In a program with `await` a call starts at once and does not block; without this,
+    effects could happen in another order than their lines."""
     for node in ast.walk(tree):
         if isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr)):
             value = node.value
@@ -164,7 +164,7 @@ def _root(node):
 
 
 class Outcome:
-    """What the code gave, and whether a `return` said so."""
+    """The value of the code, and whether a `return` gave it."""
 
     __slots__ = ("value", "is_explicit")
 
@@ -174,7 +174,7 @@ class Outcome:
 
 
 class Survey:
-    """What matters about the top level of a program."""
+    """The facts about the top level of a program."""
 
     def __init__(self, tree: ast.Module):
         self.has_return = False
@@ -191,7 +191,7 @@ class Survey:
         while stack:
             node = stack.pop()
             if isinstance(node, _SCOPES):
-                # What is evaluated outside of the new scope, such as decorators and defaults.
+                # Parts that are evaluated outside the new scope, such as decorators and defaults.
                 stack.extend(_outer_parts(node))
                 continue
             self._note(node)
@@ -246,7 +246,7 @@ def binds(tree, name: str) -> bool:
 
 
 class _AsBody(ast.NodeTransformer):
-    """Rewrites what a module may hold and a function with global names may not."""
+    """Rewrites statements that are legal in a module but not in a function with global names."""
 
     def block(self, statements):
         result = []
@@ -283,7 +283,7 @@ class _AsBody(ast.NodeTransformer):
 
 
 def star_import(import_module):
-    """What `from module import *` does, as a function that is called in its place."""
+    """`from module import *` as a function, which the rewritten code calls."""
 
     def run(module: str, level: int) -> None:
         namespace = _frame_at(1).f_globals

@@ -1,8 +1,8 @@
-"""Restricted mode (A2): what guest code is told not to use unless it was granted.
+"""Restricted mode (A2): refuses modules and builtins that were not granted.
 
 Guest code gets a table of builtins of its own, in which `__import__` and a few calls refuse. The
-standard library and installed packages keep the real ones and import what they like. This is
-advice, given early and in plain words; what bounds guest code is the cell around the process.
+standard library and installed packages keep the real ones and may import anything. This gives early
+advice in plain words; it is not the sandbox. The cell around the process confines guest code.
 """
 
 import builtins
@@ -51,19 +51,19 @@ Refusal.__name__ = Refusal.__qualname__ = "PermissionError"
 
 
 def hint_for(refusal: Refusal) -> str:
-    """What to do about a refusal."""
+    """The hint for a refusal."""
     instead = _INSTEAD.get(refusal.grant)
     ask = f"Ask for --module {refusal.grant} if there is no other way."
     return f"{instead} {ask}" if instead else ask
 
 
 def terms(grants: dict):
-    """What the builtins of a run depend on: runs of the same terms have the same."""
+    """The facts that decide the builtins of a run: runs with equal terms share them."""
     return bool(grants.get("permissive")), tuple(grants.get("modules", ()))
 
 
 def refusing_builtins(grants: dict, link) -> dict:
-    """What guest code has in the places of builtins."""
+    """The replacements of builtins for guest code."""
     if grants.get("permissive"):
         return {}
     granted = set(grants.get("modules", ()))
@@ -114,8 +114,8 @@ class _Loader(importlib.machinery.SourceFileLoader):
 
 
 class _Finder(importlib.machinery.FileFinder):
-    """Looks afresh each time: a file written a moment ago may leave the modification time of its
-    folder as it was, which a caching finder takes for "nothing new"."""
+    """Reads the directory each time: a new file may leave the modification time of its directory
+    unchanged, so a caching finder would miss it."""
 
     def find_spec(self, fullname, target=None):
         self.invalidate_caches()

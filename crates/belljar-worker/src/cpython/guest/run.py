@@ -31,15 +31,15 @@ from .value import encode
 from .wire import Link
 
 WORK = "/work"
-# Files in here come back beside the value.
+# Files in this directory are returned beside the value.
 OUTPUT = "/work/out"
-# Freed when memory has run out, so that there is some to say so with. Never written to, so it
-# takes up address space only.
+# Freed when memory has run out, so that the error can still be reported. It is never written to, so
+# it uses address space only.
 RESERVE_BYTES = 2 << 20
-# Code of a session that goes on when its time is up is interrupted again after so long.
+# Code of a session that continues after its time is interrupted again after this many seconds.
 AGAIN_SECONDS = 0.05
 _NOT_VALUES = (types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type)
-# As they are before a run puts others in their places.
+# The originals, before a run replaces them.
 _os_exit = os._exit
 _os_system = os.system
 
@@ -61,7 +61,7 @@ class Run:
         self._prepared = prepared
         self._session = prepared.session_for(head)
         self._is_over = False
-        # Where the code was when its time was up, in a session.
+        # In a session, the place of the code when its time was over.
         self._late = None
         self._file_name = head["file_name"]
         self._namespace = {}
@@ -73,7 +73,7 @@ class Run:
         self.reporter = Reporter(self.source, self.limits, link, self.grants.get("paths", ()))
 
     def settle(self) -> None:
-        """Makes the process that of this run: what it was granted, forks, the clock."""
+        """Prepares the process for this run: grants, forks, the clock."""
         granted = self.grants.get("env", {})
         if self._session:
             self._session.grant(granted)
@@ -101,7 +101,8 @@ class Run:
         self._prepared.is_running = True
         answer = self._answer()
         if getpid() != self._pid:
-            # A child the code forked came to the end of the program: it is none of the host's.
+            # A child that the code forked reached the end of the program; it must not answer the
+            # host.
             self.streams.flush()
             _os_exit(0 if answer[0] == "done" else 1)
         self.streams.flush()
@@ -109,26 +110,26 @@ class Run:
         if self._session:
             figures.close_all()
         self._prepared.is_running = False
-        # A thread that has outlived the run must not take what the host sends after the answer.
+        # A thread that outlives the run must not read frames that come after the answer.
         is_clear = self._session and not is_alone()
         if is_clear:
             self._clear_away(answer)
         elif self._session and self._calls is not None:
-            # What comes after the answer belongs to the next run, whichever threads still run.
+            # Frames after the answer belong to the next run, even if threads still run.
             self._calls.refuse_more()
         if self.work == WORK and _is_there(OUTPUT) and os.path.isdir(OUTPUT):
-            # The host does not look for files unless it is told of them.
+            # The host looks for files only if the guest reports them.
             self.link.artifact(OUTPUT)
         if answer[0] == "done":
             self.link.done(*answer[1:])
         else:
             self.link.failed(answer[1])
         if self._session and not is_clear:
-            # Nobody waits for that.
+            # Nothing waits for this work.
             self._clear_away(answer)
 
     def _clear_away(self, answer) -> None:
-        """Leaves the process as the next run of the session may find it."""
+        """Cleans the process for the next run of the session."""
         _signal.setitimer(_signal.ITIMER_REAL, 0)
         try:
             if self._calls is not None:
@@ -145,7 +146,7 @@ class Run:
             if self._late is not None:
                 raise Overdue
             return ("done", encoded.json, encoded.lossy, encoded.cut)
-        except BaseException as error:  # whatever it is, it is what the host is told
+        except BaseException as error:  # the host gets a report of every error
             self._is_over = True
             self._prepared.free_reserve()
             return self._failure(error)
@@ -156,11 +157,11 @@ class Run:
             try:
                 return ("failed", self._error_of(error))
             except MemoryError:
-                # The frames hold what used up the memory.
+                # The frames hold the objects that used up the memory.
                 error = MemoryError()
                 if not self._session:
                     self._namespace.clear()
-            except BaseException as broken:  # what the agent's classes raise meanwhile
+            except BaseException as broken:  # raised by classes of the agent
                 name = type(broken).__name__
                 message = f"{type(error).__name__}: the error cannot be shown ({name})"
                 return ("failed", guest_error("runtime.thrown", message))
@@ -168,7 +169,7 @@ class Run:
 
     def _error_of(self, error) -> dict:
         if self._late is not None:
-            # Whatever came of it.
+            # The timeout counts, however the code reacted to it.
             return self.reporter.overdue(*self._late)
         if isinstance(error, SystemExit):
             return self.reporter.exit(error, self.streams)
@@ -198,8 +199,8 @@ class Run:
         return self._finish(outcome, before)
 
     def _gives_result(self, program: Program) -> bool:
-        """Whether the code gives `result` a value, be it the one it has."""
-        # Without the word there is nothing to look for.
+        """Whether the code assigns `result`, even its present value."""
+        # Source without the word cannot assign it.
         return "result" in self._code and binds(program.tree, "result")
 
     def _make_main(self) -> dict:
@@ -207,7 +208,7 @@ class Run:
         main = self._session.main if self._session else types.ModuleType("__main__")
         self._namespace = vars(main)
         if self._session:
-            # Functions of earlier runs have this table, and no other.
+            # Functions of earlier runs keep a reference to this table.
             table = self._session.builtins_for(restrict.terms(self.grants), self._own_builtins)
         else:
             made_for = (restrict.terms(self.grants), self.work)
@@ -223,7 +224,7 @@ class Run:
         return table
 
     def _own_builtins(self) -> dict:
-        """What code finds among the builtins that is not Python's."""
+        """Belljar's own names among the builtins."""
         own = restrict.refusing_builtins(self.grants, self.link)
         importer = own.get("__import__", builtins.__import__)
         own[STAR_IMPORT] = star_import(importer)
@@ -267,8 +268,8 @@ class Run:
         return program.start(self._namespace)
 
     def _finish(self, outcome, stale):
-        """The end of a program that raised nothing, in the order Python ends: threads, value,
-        exit functions. `stale` is what an earlier run has left as `result`, if this one did not."""
+        """The end of a program that raised nothing, in the order Python ends: threads, value, exit
+        functions. `stale` is the `result` of an earlier run, if this run assigned none."""
         failed_task = patches.unhandled_task_error()
         if failed_task is not None:
             raise Failure(self.reporter.thrown(failed_task, "runtime.unhandled_rejection"))
@@ -294,16 +295,16 @@ class Run:
 
     def _run_exit_functions(self) -> None:
         if self.link.fd is None or self._session:
-            # A rehearsal: the functions are still to be run by the real thing. A session: the
-            # program does not end with the run.
+            # In a rehearsal the exit functions must stay for the real run. In a session the program
+            # does not end with the run.
             return
         if _exit_state() == _exit_state_of_ours:
-            # Those of the library have nothing to do: there is no thread, no stream but ours, and
-            # no handler of the agent's that holds log records back.
+            # The library's exit functions have nothing to do: there is no other thread, no other
+            # stream, and no log handler that buffers records.
             return
         try:
             atexit._run_exitfuncs()
-        except BaseException:  # Python prints it and goes on ending
+        except BaseException:  # Python prints it and continues to end
             sys.excepthook(*sys.exc_info())
 
     def _value(self, outcome, stale):
@@ -328,12 +329,12 @@ class Run:
             self.link.interrupt(lambda: self._report_overdue(frame))
 
     def _interrupt(self, frame) -> None:
-        """Ends the code where it is, and nothing else: the session goes on."""
+        """Ends the code at its present line; the session stays alive."""
         if self._is_over:
             return
         _signal.setitimer(_signal.ITIMER_REAL, AGAIN_SECONDS)
         if self._calls is not None and self._calls.is_reading():
-            # Not between the socket and the thread that waits for what came out of it.
+            # Never between a read from the socket and the thread that waits for that reply.
             return
         if self._late is None:
             self._late = self._place_now(frame)
@@ -344,8 +345,8 @@ class Run:
             raise Overdue
 
     def _seconds_left(self) -> float:
-        """Of the time the code may take. While a call is on its way the host counts alone: its
-        clock stands still when a person is asked, and only the host knows."""
+        """The seconds that the code may still take. While a call is open only the host counts,
+        because only the host knows when its clock stops for a person."""
         on_its_way = self._calls.open_seconds() if self._calls is not None else 0.0
         used = monotonic() - self._began - on_its_way
         return self.limits["wall_ms"] / 1000 - used if on_its_way else 0.0
@@ -357,7 +358,7 @@ class Run:
         self.link.block_for_ever()
 
     def _place_now(self, frame):
-        """Where the code is, and whether it only waits there."""
+        """The place of the code now, and whether it only waits there."""
         place = trace.place_of_frame(frame, self.source)
         if place is not None:
             return place, False
@@ -368,7 +369,7 @@ class Run:
             if getpid() != self._pid or threading.current_thread() is not threading.main_thread():
                 real(status)
             if self._session:
-                # The process is the session's.
+                # The process belongs to the session.
                 raise SystemExit(status)
             self.streams.flush()
             if status:
@@ -384,7 +385,7 @@ class Run:
 
 
 def prepare_zygote() -> None:
-    """What all runs have in common: the environment programs cannot do without."""
+    """Sets the environment that all programs need."""
     global _exit_state_of_ours
     os.environ.clear()
     os.environ.update(
@@ -400,7 +401,7 @@ def prepare_zygote() -> None:
 
 
 class PreparedCell:
-    """What a run finds ready."""
+    """The parts that a run finds ready."""
 
     def __init__(self, link):
         self.streams = Streams(link)
@@ -412,14 +413,14 @@ class PreparedCell:
         self._reserve = None
         self._session = None
         self._builtins = dict(vars(builtins))
-        # What guest code has in there that is not Python's, and for which grants that was made.
+        # Belljar's own names in that table, and the grants they were made for.
         self._own_builtins = {}
         self._made_for = None
 
     def builtins_for(self, made_for, make) -> dict:
-        """The table of builtins for a run that is no session's, with what `make` gives in it. It is
-        there beforehand: to make it is to touch whatever it holds. What was made for a rehearsal
-        with the same grants holds for the run too."""
+        """The table of builtins for a run outside a session, with the names that `make` gives. The
+        table is made beforehand, because making it touches every object in it. Names made for a
+        rehearsal with the same grants serve the run, too."""
         table = self._builtins
         if made_for == self._made_for:
             return table
@@ -434,7 +435,7 @@ class PreparedCell:
         return table
 
     def renew_builtins(self) -> None:
-        """In the zygote, when modules were imported that may have added to them."""
+        """In the zygote, after imports that may have added builtins."""
         self._builtins.update(vars(builtins))
         self._made_for = None
 
@@ -448,7 +449,7 @@ class PreparedCell:
         return self._session
 
     def put_aside(self) -> None:
-        """Puts some memory aside, if there is any, and none is."""
+        """Reserves some memory, if possible and not yet done."""
         if self._reserve is None or self._reserve.closed:
             flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
             try:
@@ -457,24 +458,24 @@ class PreparedCell:
                 self._reserve = None
 
     def free_reserve(self) -> None:
-        """Lets go of it."""
+        """Frees the reserved memory."""
         if self._reserve is not None:
             self._reserve.close()
 
     def before_fork(self) -> None:
-        """The code is about to fork: what its child prints is to be heard."""
+        """The code is about to fork: captures the output of its child."""
         if self.is_running:
             self.capture.start()
 
     def in_child(self) -> None:
-        """In a child the code has forked: it must not speak for the cell."""
+        """In a child that the code forked: it must not send frames."""
         if self.is_running or threading.current_thread() is not threading.main_thread():
             self.link.forget()
 
 
 def prepare_cell() -> "PreparedCell":
-    """In the zygote: what can be done before there is a cell, for a link that leads nowhere yet.
-    Streams, forks, some memory put aside."""
+    """In the zygote: prepares streams, forks and reserved memory before there is a cell, over a
+    link that leads nowhere yet."""
     prepared = PreparedCell(Link(None))
     prepared.streams.install(sys)
     os.register_at_fork(before=prepared.before_fork, after_in_child=prepared.in_child)
@@ -497,12 +498,12 @@ _exit_state_of_ours = None
 
 
 def _exit_state():
-    """How much there is to do when a program ends: exit functions, log handlers to flush."""
+    """The number of exit functions and of log handlers to flush."""
     return atexit._ncallbacks(), len(logging._handlerList)
 
 
 def _restore_recursion_limit() -> None:
-    """Guest code may have left less room than its own end takes."""
+    """Guest code may have left less stack than its exit functions need."""
     if sys.getrecursionlimit() < 1000:
         sys.setrecursionlimit(1000)
 
@@ -521,7 +522,7 @@ def _after(first, then):
 
 
 def _join_threads() -> None:
-    """Waits for threads that are no daemons, as Python does before it ends."""
+    """Waits for threads that are not daemons, as Python does before it ends."""
     if is_alone():
         return
     for finish in reversed(getattr(threading, "_threading_atexits", ())):

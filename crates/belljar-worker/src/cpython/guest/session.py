@@ -1,9 +1,9 @@
-"""What the runs of a session share, and what is cleared away between two of them (B1).
+"""The parts that runs of a session share, and the cleaning between two runs (B1).
 
-All of them are the module `__main__`, and have one table of builtins: functions hold on to theirs
-from the moment they are made, so each run changes the table in place, and what it was granted holds
-for functions of earlier runs too. The code of each run has a file name of its own, by which its
-lines are found when one of its functions fails in a later run.
+All runs are the module `__main__` and have one table of builtins. A function keeps its table from
+the moment it is made, so each run changes the table in place, and its grants hold for functions of
+earlier runs, too. The code of each run has a file name of its own, by which its lines are found
+when one of its functions fails in a later run.
 """
 
 import _thread
@@ -20,7 +20,7 @@ from collections import deque
 
 from . import patches
 
-# Functions of runs that are longer ago are told with the numbers of their lines only.
+# For functions of older runs a traceback shows only line numbers.
 MAX_SOURCES = 200
 MAX_SOURCE_CHARS = 4 << 20
 
@@ -28,12 +28,12 @@ _RUN_NAME = "<run "
 
 
 class Overdue(KeyboardInterrupt):
-    """Raised where the code of a session is when its time is up. Of that kind, because event loops
-    let such pass."""
+    """Raised at the present line when the time of code in a session is over. A KeyboardInterrupt,
+    because event loops do not swallow it."""
 
 
 class Session:
-    """What outlives a run."""
+    """The state that outlives a run."""
 
     def __init__(self, link):
         self.main = types.ModuleType("__main__")
@@ -44,21 +44,21 @@ class Session:
         self._sources = deque()
         self._source_chars = 0
         self._builtins = {}
-        # What guest code has in there that is not Python's, and for which terms that was made.
+        # Belljar's own names in that table, and the terms they were made for.
         self._own_builtins = {}
         self._terms = None
-        # Variables that are set as they were granted, and what was there before.
+        # Granted variables that are set now, and their values before.
         self._in_force = {}
         self._before = {}
 
     def begin(self) -> None:
-        """A run begins: whatever the last one has left running is not heard in it."""
+        """A run begins: output of threads of the last run is dropped."""
         self._runs += 1
         self.code_name = f"{_RUN_NAME}{self._runs}>"
         self._mute()
         asyncio._set_running_loop(None)
         patches.forget_tasks()
-        # A warning is given once for each line; these lines are other ones.
+        # Python warns once per line; these are new lines.
         vars(self.main).pop("__warningregistry__", None)
 
     def _mute(self) -> None:
@@ -70,7 +70,7 @@ class Session:
         self._link.muted = weakref.WeakSet(others) if others else None
 
     def remember(self, code: str) -> None:
-        """Keeps the lines of this run, and lets go of those that are too long ago."""
+        """Keeps the source lines of this run and drops those of old runs."""
         lines = code.splitlines(keepends=True)
         linecache.cache[self.code_name] = (len(code), None, lines, self.code_name)
         self._sources.append((self.code_name, len(code)))
@@ -81,21 +81,21 @@ class Session:
             linecache.cache.pop(name, None)
 
     def builtins_for(self, terms, make) -> dict:
-        """The table of builtins, with what `make` gives in it. What was made for a run of the same
-        terms holds for this one too."""
+        """The table of builtins, with the names that `make` gives. Names made for a run with the
+        same terms are used again."""
         if terms != self._terms:
             self._own_builtins, self._terms = make(), terms
             self._renew_builtins()
         return self._builtins
 
     def _renew_builtins(self) -> None:
-        """Whatever code has put in their places."""
+        """Restores builtins that code has replaced."""
         self._builtins.update(vars(builtins))
         self._builtins.update(self._own_builtins)
 
     def grant(self, environment: dict) -> None:
-        """Sets variables for this run, and takes back those of the last one. Most often they are
-        the same."""
+        """Sets the variables of this run and removes those of the last one. Most often they are
+        equal."""
         if environment == self._in_force:
             return
         for name, value in [*self._in_force.items()]:
@@ -119,12 +119,12 @@ class Session:
             time.tzset()
 
     def end(self) -> None:
-        """The run is over: the next one finds everything in its place."""
+        """The run is over: restores the process for the next one."""
         self._mute()
         self._renew_builtins()
         for name, value in [*self._in_force.items()]:
             if os.environ.get(name) != value:
-                # The code has put something else there, which stays.
+                # The code has changed the value, which then stays.
                 del self._in_force[name], self._before[name]
 
 

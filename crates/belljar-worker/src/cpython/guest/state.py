@@ -1,23 +1,23 @@
-"""What code leaves in the global `state`: handed on beside its value (A9)."""
+"""The global `state` that code leaves: returned beside its value (A9)."""
 
 from .value import Attributes, ValueProblem, encode
 from .wire import utf8
 
 NAME = "state"
-# The most that is handed on, in bytes of JSON; the host takes no more.
+# The maximum size, in bytes of JSON; the host takes no more.
 MAX_STATE_BYTES = 1 << 20
 
 
 def prepare(namespace: dict) -> None:
-    """Makes the name, so that code can put things into it without more ado."""
+    """Creates `state`, so that code can write to it at once."""
     if NAME not in namespace:
         namespace[NAME] = Attributes()
 
 
 def send(link, namespace: dict, max_bytes: int) -> bool:
-    """Sends the state, if it is a dict with something in it. Gives whether it differs, as JSON, from
-    what was left. What cannot be sent is left out and logged: `state` may be a name the code has for
-    something of its own, and a run does not fail for that."""
+    """Sends the state if it is a non-empty dict. Returns whether it differs, as JSON, from the
+    original. A state that cannot be sent is dropped and logged, not an error: the code may use the
+    name `state` for its own purpose."""
     left = namespace.get(NAME)
     if not isinstance(left, dict) or not left:
         return False
@@ -25,7 +25,7 @@ def send(link, namespace: dict, max_bytes: int) -> bool:
         encoded = encode(left, min(max_bytes, MAX_STATE_BYTES), NAME)
     except ValueProblem as problem:
         _leave_out(link, problem.message)
-    except Exception as error:  # what a class of the agent's raises, or a tool call in it
+    except Exception as error:  # raised by the agent's class or a tool call
         _leave_out(link, f"{NAME} cannot be read: {type(error).__name__}")
     else:
         link.state(encoded.json, cut=False)

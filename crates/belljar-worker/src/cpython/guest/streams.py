@@ -1,14 +1,14 @@
 """`sys.stdout`, `sys.stderr` and `sys.stdin` of guest code.
 
-What is written becomes frames at once, so that a cell that is killed has already said what it had
-to say. Text is held back only until its line ends: one print is one frame, whatever it consists
-of. The streams look like those of any other Python.
+Output becomes frames at once, so that nothing is lost when the cell is killed. Text waits only
+until its line ends: one print is one frame, however many parts it has. The streams look like those
+of any other Python.
 """
 
 import io
 import threading
 
-# A line that is longer goes out before it ends.
+# A longer line is sent before it ends.
 MAX_HELD_CHARS = 256 * 1024
 
 
@@ -61,11 +61,11 @@ class GuestStream(io.TextIOBase):
                 self._link.print(self._stream, self._encode(self._take()))
 
     def holds_any(self) -> bool:
-        """Whether anything was held back, here or below."""
+        """Whether text waits here or in the buffer below."""
         return bool(self._held or self.buffer._held)
 
     def write_bytes(self, data: bytes) -> None:
-        """Sends bytes as they are, after whatever was written before them."""
+        """Sends bytes unchanged, after all earlier text."""
         with self._lock:
             self.flush()
             if data:

@@ -1,7 +1,7 @@
 """numpy and pandas objects in JSON (A8).
 
-Nothing is imported here: a value of theirs can only exist when guest code has imported them.
-Arrays become lists, scalars become numbers, a DataFrame becomes its first thousand records.
+This module imports neither: such a value exists only after guest code has imported them. Arrays
+become lists, scalars become numbers, a DataFrame becomes its first thousand records.
 """
 
 import datetime
@@ -11,7 +11,7 @@ MAX_ROWS = 1000
 
 
 def convert(value, walker):
-    """`(True, nearer to JSON)` for what is numpy's or pandas', else `(False, None)`."""
+    """`(True, nearer to JSON)` for values of numpy or pandas, else `(False, None)`."""
     numpy = sys.modules.get("numpy")
     if numpy is None or not hasattr(numpy, "ndarray"):
         return False, None
@@ -70,7 +70,7 @@ def _pandas(value, pandas, walker):
 
 
 def _records(frame, pandas):
-    """One dict per row. An index that says something comes along as columns."""
+    """One dict per row. An index with meaning becomes columns."""
     columns = [(_label(name), _items(frame.iloc[:, at])) for at, name in enumerate(frame.columns)]
     columns = _index_columns(frame, pandas) + columns
     names = [name for name, _ in columns]

@@ -1,8 +1,7 @@
-"""A call that is on its way: what a tool call gives while an event loop runs.
+"""An open call: the value of a tool call while an event loop runs.
 
-It can be awaited, any number of times, and gathered, made a task, cancelled. Used in any other
-way it waits for its reply and behaves as the value: code that forgot an `await` still gets what
-it meant.
+It can be awaited, any number of times, and gathered, made a task, cancelled. In any other use it
+waits for its reply and behaves as the value, so code that forgot an `await` still works.
 """
 
 import operator
@@ -33,7 +32,7 @@ class ToolCall:
         yield from self._belljar_calls.arrival(self._belljar_pending, get_running_loop())
         return self._belljar_kept.value()
 
-    # asyncio takes what has these three for a coroutine, and makes a task of it.
+    # asyncio takes an object with these three methods for a coroutine and makes a task of it.
 
     def send(self, value):
         if self._belljar_steps is None:
@@ -46,7 +45,7 @@ class ToolCall:
 
     def throw(self, *error):
         if self._belljar_steps is None:
-            # Cancelled before it was begun.
+            # Cancelled before it began.
             self._belljar_calls.use(self._belljar_pending)
             self._belljar_steps = self.__await__()
         try:
@@ -61,7 +60,8 @@ class ToolCall:
             steps.close()
 
     def __getattr__(self, name):
-        # What libraries ask to learn what this is must not wait; no JSON value has such names.
+        # Attributes that libraries read to identify an object must not wait; no JSON value has such
+        # names.
         if name.startswith(("_", "cr_", "gi_", "ag_")):
             raise AttributeError(f"'ToolCall' object has no attribute {name!r}")
         return getattr(value_of(self), name)
@@ -116,13 +116,13 @@ class _ReplyValue:
 
 
 def value_of(call: ToolCall):
-    """What the tool gave; waits for it. Raises what the tool raised."""
+    """Waits for the tool and returns its value, or raises its error."""
     call._belljar_calls.wait(call._belljar_pending)
     return call._belljar_kept.value()
 
 
 def settle(value):
-    """Waits for a call that is a statement of its own; what it gave can still be awaited."""
+    """Waits for a call that is a statement of its own; it can still be awaited afterwards."""
     if type(value) is ToolCall:
         value_of(value)
     return value

@@ -1,7 +1,7 @@
 """The exceptions of tool calls, as guest code knows them.
 
-What a tool says is the text of the exception, untouched; beside it are `code`, `hint` and the
-tool's name. A refused call is a PermissionError, like anything else that is refused.
+The message of a tool is the text of the exception, unchanged; `code`, `hint` and the tool's name
+are attributes. A refused call is a PermissionError, like anything else that is refused.
 """
 
 _TOOL_CODES = (

@@ -1,6 +1,6 @@
 """How guest code spells a tool call: `mcp.server.tool(...)`, `tools`, `load`.
 
-The guest knows no tools: a name is passed on as written, and the host answers for what it means.
+The guest knows no tools: it passes a name on as written, and the host resolves it.
 """
 
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from .toolcall import ToolCall, value_of
 from .toolerrors import NAMES
 
-# The server of what Belljar itself offers.
+# The server name of Belljar's own tools.
 OWN = "belljar"
 
 
@@ -107,7 +107,7 @@ class Tool:
 
 
 class Tools:
-    """`tools`: calling by name, and finding out what there is."""
+    """`tools`: call by name, search, describe and list."""
 
     __slots__ = ("_belljar_calls",)
 
@@ -121,15 +121,15 @@ class Tools:
         return self._belljar_calls.call(None, _text(name), _merged(name, (args,), named))
 
     def search(self, intent, k=5):
-        """The tools that fit best what is to be done."""
+        """The tools that fit a purpose best."""
         return self._belljar_calls.call(OWN, "search", {"intent": intent, "k": k})
 
     def describe(self, name):
-        """What a tool takes and gives."""
+        """The arguments and the result of a tool."""
         return self._belljar_calls.call(OWN, "describe", {"name": name})
 
     def list(self):
-        """All tools there are."""
+        """All tools that this run may call."""
         return self._belljar_calls.call(OWN, "list", {})
 
     def __repr__(self) -> str:
@@ -174,7 +174,7 @@ def _spelled(owner: str, name: str) -> str:
 
 
 def _public(name: str) -> str:
-    """Names Python itself asks for are no servers or tools."""
+    """Names that Python itself looks up are not servers or tools."""
     if name.startswith("__") and name.endswith("__"):
         raise AttributeError(name)
     return name

@@ -18,7 +18,7 @@ class Source:
 
     def __init__(self, file_name: str, work: str, code_name=None):
         self.file_name = file_name
-        # What Python calls the code of this run; in a session each run's is called otherwise.
+        # The file name of this run's code in Python; in a session each run has its own.
         self.code_name = code_name or file_name
         self._is_session = code_name is not None
         self._folder = work if work.endswith(os.sep) else work + os.sep
@@ -39,7 +39,7 @@ class Source:
         return self._is_session and is_run_name(file_name) and file_name != self.code_name
 
     def shown(self, file_name: str) -> str:
-        """What the agent calls it."""
+        """The file name as the agent knows it."""
         return self.file_name if file_name == self.code_name else file_name
 
 
@@ -60,8 +60,9 @@ def place_of(error: BaseException, source: Source):
     return _innermost(error, source.owns)
 
 
-def told_place_of(error: BaseException, source: Source):
-    """The same, but in the code of this run: a line of another one would be taken for one of it."""
+def place_in_this_run(error: BaseException, source: Source):
+    """The same, but only in the code of this run: a line of another run would be misread as one of
+    this run."""
     return _innermost(error, source.is_current)
 
 

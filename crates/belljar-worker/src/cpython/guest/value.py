@@ -1,8 +1,8 @@
-"""From the value of a run to JSON (A8).
+"""Encodes the value of a run as JSON (A8).
 
-Plain data goes through the C encoder of the standard library, after a look at its types, depth and
-size. Everything else is walked here, bounded by bytes and depth, and what JSON has no place for is
-an error that names where it is. Only what the value's own classes override runs guest code.
+Plain data goes through the C encoder of the standard library, after a check of its types, depth and
+size. Other values are walked here, bounded by bytes and depth; a part that JSON cannot represent is
+an error that names its place. Guest code runs only where the value's own classes override a method.
 """
 
 import json
@@ -74,7 +74,7 @@ class _TooLarge(Exception):
 
 def encode(value, max_bytes: int, root: str = "result") -> EncodedValue:
     """The value as JSON of at most so many bytes; raises `ValueProblem`, which names places from
-    `root` on. A tool call in it is waited for, and raises what the tool raised."""
+    `root` on. It waits for a tool call in the value and raises the tool's error."""
     try:
         plain = _plain(value, max_bytes)
         if plain is not None:
@@ -106,7 +106,7 @@ def size(count: int) -> str:
 
 
 def _plain(value, max_bytes: int):
-    """The JSON of plain data as text, None when there is anything to look at more closely."""
+    """The JSON of plain data as text, None if the value needs a closer look."""
     kind = type(value)
     if kind not in _SCALARS and not _is_plain_tree(value, max_bytes):
         return None
@@ -127,7 +127,7 @@ def _utf8_and_loss(text: str):
 
 
 def _is_plain_tree(value, max_items: int) -> bool:
-    """Whether all there is are exact builtin types, not nested too deeply.
+    """Whether the value has only exact builtin types, not nested too deeply.
 
     Goes level by level, so that a cycle ends at the depth limit; types are collected by C code.
     """

@@ -1,11 +1,11 @@
-"""Chance in a durable run: every source of it is drawn from the run's seed."""
+"""Randomness in a durable run: every source draws from the run's seed."""
 
 import os
 import sys
 
 
 def apply(seed: bytes) -> None:
-    """Puts the seed in the place of the machine's randomness."""
+    """Replaces the machine's randomness by the seed."""
     import random
     import secrets  # noqa: F401 - it must be there before numpy asks for it
     import uuid
@@ -70,7 +70,8 @@ def _patch_random(draw, random) -> None:
 
 
 def _patch_uuid(draw, uuid) -> None:
-    # What the machine would give instead of what Python works out from clock and chance.
+    # Without the system's generator Python makes UUIDs from clock and randomness, which are
+    # patched.
     uuid._generate_time_safe = None
     uuid._UuidCreate = None
     uuid._last_timestamp = None

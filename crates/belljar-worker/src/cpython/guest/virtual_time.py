@@ -1,7 +1,7 @@
-"""Time in a durable run: every clock Python code reads shows the run's own.
+"""Time in a durable run: every clock that Python code reads shows the run's own time.
 
 Modules that wait for threads keep the real clock: they took its functions when they were imported,
-and a clock that stands still would have them wait for ever.
+and with a clock that stands still they would wait for ever.
 """
 
 import datetime
@@ -12,7 +12,7 @@ _KEEP_REAL = ("queue", "selectors", "subprocess", "threading", "concurrent.futur
 
 
 def apply(inputs) -> None:
-    """Puts the clock of the run in the place of the real ones."""
+    """Replaces the real clocks by the clock of the run."""
     import importlib
 
     for name in _KEEP_REAL:
@@ -82,7 +82,8 @@ def _patch_sleep(inputs) -> None:
     real = time.sleep
 
     def sleep(seconds, /):
-        # A thread has no part in the order of inputs. And what is no time is Python's to refuse.
+        # A thread has no part in the order of inputs. Python itself refuses an argument that is not
+        # a time.
         if not inputs.is_main_thread() or not isinstance(seconds, (int, float)) or seconds <= 0:
             return real(seconds)
         return inputs.sleep(seconds)
@@ -101,7 +102,7 @@ def _put(name: str, function) -> None:
 
 
 def _patch_defaults() -> None:
-    """What other modules remember of the real clock and may show to the code."""
+    """Replaces references to the real clock that other modules hold."""
     import sys
 
     sched = sys.modules.get("sched")
@@ -137,12 +138,12 @@ def _patch_datetime(clock) -> None:
 
 
 def _put_method(kind: type, function) -> None:
-    """Puts a class method in the place of one written in C, in the class itself: a subclass in
-    its place would be another class to `isinstance`, to pickle and to pandas."""
+    """Replaces a class method written in C, in the class itself: a subclass would be another class
+    to `isinstance`, pickle and pandas."""
     import ctypes
     import gc
 
     (members,) = (one for one in gc.get_referents(kind.__dict__) if type(one) is dict)
     members[function.__name__] = classmethod(function)
-    # Python remembers where it found a method until it is told that the class has changed.
+    # Python caches method lookups until the type is marked as modified.
     ctypes.pythonapi.PyType_Modified(ctypes.py_object(kind))

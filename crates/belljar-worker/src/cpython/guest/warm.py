@@ -1,6 +1,6 @@
 """Warming, in the zygote, before any cell exists: imports, patches, a rehearsal.
 
-What is imported here costs a run nothing. It must end with one thread and no open file.
+An import here costs a run nothing. Warming must end with one thread and no open file.
 """
 
 import gc
@@ -20,7 +20,7 @@ _STDLIB = """
     typing unicodedata unittest urllib.parse urllib.request uuid warnings weakref
     xml.etree.ElementTree zipfile zlib zoneinfo pickle importlib.util importlib.metadata _strptime
 """.split()
-# Often enough for Python to find its short cuts.
+# Often enough for Python to specialize its bytecode.
 _TIMES = 20
 _ONE_THREAD = (
     "OPENBLAS_NUM_THREADS",
@@ -50,7 +50,8 @@ def warm(data: bool) -> None:
 
 
 def warm_further() -> None:
-    """Imports what guest code is likely to use: after the first cell, which may be the only one."""
+    """Imports modules that guest code is likely to use; after the first cell, because there may be
+    no other."""
     from . import data
     from .cell import prepare, rehearse
 
@@ -64,7 +65,7 @@ def warm_further() -> None:
 
 
 def _settle() -> None:
-    """What is there now is there for good, and is not looked at again in every cell."""
+    """Freezes all objects made so far, so that no cell's garbage collector touches them."""
     gc.collect()
     gc.freeze()
 
@@ -72,7 +73,7 @@ def _settle() -> None:
 def _import(name: str):
     try:
         return importlib.import_module(name)
-    except Exception:  # what is not there, or broken, is not there for guest code either
+    except Exception:  # guest code will get the same error
         return None
 
 
@@ -112,7 +113,7 @@ def _exercise_pandas(pandas) -> None:
 
 
 class _Echo:
-    """Answers every call at once, with nothing."""
+    """Answers every call at once with null."""
 
     def check(self, _link) -> None:
         """Any call can be made."""
@@ -122,7 +123,7 @@ class _Echo:
 
 
 def _warm_calls() -> None:
-    """Calls a tool that is none."""
+    """Calls a tool that does not exist."""
     from .calls import Calls
     from .toolnames import make_names
     from .trace import Source
@@ -135,7 +136,7 @@ def _warm_calls() -> None:
 
 
 def _warm_errors() -> None:
-    """Goes through the words for an error once: many a run needs them."""
+    """Formats one error, because many runs do."""
     from .errors import Reporter
     from .trace import Source
     from .wire import Link

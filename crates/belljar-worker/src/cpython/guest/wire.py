@@ -1,9 +1,8 @@
 """Frames to and from the host, over the one socket of the cell.
 
-A frame is a header of twelve bytes (kind, three zeros, two little-endian lengths), a JSON head
-and a raw body; `belljar-wire` is the other end's idea of the same. Any thread may send; a frame
-is never torn by another one. After the last frame of a run nothing more goes out, until a session
-begins the next.
+A frame is a header of twelve bytes (kind, three zeros, two little-endian lengths), a JSON head and
+a raw body; `belljar-wire` implements the other end. Any thread may send; frames never interleave.
+After the last frame of a run nothing is sent until a session begins the next run.
 """
 
 import json
@@ -41,9 +40,9 @@ SMALL_BODY_BYTES = 64 * 1024
 MAX_ATTEMPT_CHARS = 300
 
 _HEADER = struct.Struct("<B3xII")
-# Bound here, as guest code may put others in their places.
+# Bound here, because guest code may replace the originals.
 _dumps = json.JSONEncoder(ensure_ascii=False).encode
-# For a head, which has no space around it.
+# For a head, which has no whitespace.
 _scan = json.JSONDecoder().scan_once
 _PRINT_HEADS = {
     name: _dumps({"stream": name}).encode() for name in ("stdout", "stderr", "log")
@@ -60,7 +59,7 @@ class HostGone(Exception):
 
 
 def utf8(text: str) -> bytes:
-    """UTF-8 whatever the text holds: halves of surrogate pairs are joined, or become U+FFFD."""
+    """Any text as UTF-8: halves of surrogate pairs are joined, or become U+FFFD."""
     try:
         return text.encode()
     except UnicodeEncodeError:
@@ -79,7 +78,7 @@ def framed(kind: int, head: bytes, body: bytes) -> bytes:
 
 
 READY_FRAME = frame(READY, {})
-# In the order they are said when a guest becomes two; the third is the host's.
+# In the order in which they are sent when a guest branches; the host sends the third.
 BRANCH_FRAMES = (frame(BRANCHED, {}), READY_FRAME, frame(REROOT, {}), frame(REROOTED, {}))
 
 
@@ -88,7 +87,7 @@ class Link:
 
     def __init__(self, fd):
         self.fd = fd
-        # Reentrant only because such a lock knows its owner from the very moment it is taken.
+        # Reentrant only because such a lock knows its owner from the moment it is taken.
         self._lock = threading.RLock()
         self._later = []
         self._is_over = False
@@ -99,17 +98,17 @@ class Link:
         self._inbox = None
 
     def lead_to(self, fd) -> None:
-        """Where frames go and come from, from now on."""
+        """Sets the socket for all later frames."""
         self.fd = fd
         self._inbox = None
 
     def send(self, data: bytes, last: bool = False) -> None:
-        """Writes whole frames. With `last`, whatever is sent afterwards is dropped."""
+        """Writes whole frames. With `last`, all later frames are dropped."""
         self.send_made(lambda: data, last)
 
     def send_made(self, make, last: bool = False) -> None:
-        """Writes the frame that `make` gives, made when its turn has come: numbers given out in
-        there are in the order of the frames."""
+        """Calls `make` when it is this frame's turn and writes the frame: numbers that `make`
+        assigns follow the order of the frames."""
         if self.muted and threading.current_thread() in self.muted:
             return
         if self._lock._is_owned():
@@ -124,10 +123,10 @@ class Link:
             self._overdue()
 
     def interrupt(self, report) -> None:
-        """For a signal handler: runs `report`, which sends, as soon as that tears no frame."""
+        """For a signal handler: runs `report`, which sends, as soon as no frame is half written."""
         if self._lock._is_owned():
-            # The very code that was interrupted is in the middle of a frame: it goes on, and
-            # `send` calls the report when the frame is out.
+            # The interrupted code is in the middle of a frame: it continues, and `send` calls the
+            # report after the frame.
             self._overdue = report
         else:
             report()
@@ -181,7 +180,7 @@ class Link:
             start = end
 
     def _print_as_child(self, stream: str, text: bytes) -> None:
-        # The parent reads these descriptors, if anybody does.
+        # The cell's own process captures these descriptors, if a capture is running.
         try:
             _os_write(1 if stream == "stdout" else 2, text)
         except OSError:
@@ -203,7 +202,7 @@ class Link:
         self.send(failed_frame(error), last=True)
 
     def forget(self) -> None:
-        """In a forked child: it must not speak for the cell."""
+        """In a forked child: it must not send frames."""
         self._lock = threading.RLock()
         self._later = []
         self._is_over = self.is_child = True
@@ -215,20 +214,20 @@ class Link:
             self.fd = None
 
     def hears_within(self, seconds: float) -> bool:
-        """Whether something arrives in this time."""
+        """Whether bytes arrive in this time."""
         poll = select.poll()
         poll.register(self.fd, select.POLLIN)
         return bool(poll.poll(seconds * 1000))
 
     def inbox(self) -> Inbox:
-        """What reads the frames that come during a run."""
+        """The reader of frames during a run."""
         if self._inbox is None:
             self._inbox = Inbox(self.fd, self.block_for_ever)
         return self._inbox
 
     def receive_command(self):
-        """Waits for the next command: its kind, its head, its body. Reads not a byte further.
-        Replies that come too late for their run are passed over."""
+        """Waits for the next command: its kind, its head, its body. Reads no byte beyond it. Skips
+        replies that come too late for their run."""
         if self._inbox is not None:
             self._inbox.finish()
         while True:
@@ -242,7 +241,7 @@ class Link:
                 return kind, head, body
 
     def reopen(self) -> None:
-        """Another run begins: what is sent goes out again."""
+        """Another run begins: frames are sent again."""
         with self._lock:
             self._later = []
             self._is_over = False
@@ -257,7 +256,7 @@ class Link:
             pass
 
     def block_for_ever(self) -> None:
-        """The run is over; the process waits for its end and does nothing else."""
+        """The run is over: waits to be killed."""
         self.wait_for_end()
         os._exit(0)
 
@@ -273,14 +272,14 @@ class Link:
 
 
 def run_of(head: bytes, body: bytes):
-    """What a run's frame holds: its head, its code, its context."""
+    """The parts of a run's frame: head, code, context."""
     head, _ = _scan(head.decode(), 0)
     code = body[: head["code_bytes"]]
     return head, code.decode(), body[head["code_bytes"] :]
 
 
 def failed_frame(error: dict) -> bytes:
-    """The frame of an error, made smaller until its head is one the host takes."""
+    """The frame of an error, cut until its head is small enough for the host."""
     data = frame(FAILED, error)
     for name in ("stack", "hint", "message"):
         if len(data) <= MAX_HEAD_BYTES:

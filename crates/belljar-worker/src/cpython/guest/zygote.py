@@ -12,12 +12,12 @@ import sys
 from . import forks
 
 LIBRARY = "/belljar/libjail.so"
-# The kind of a frame that says why a cell is not to be.
+# The kind of the frame that says why no cell was made.
 REFUSED = 66
 
 
 class Hooks(ctypes.Structure):
-    """What happens around the cloning of cells; the layout is the library's."""
+    """Hooks around the cloning of cells; the library defines the layout."""
 
     _fields_ = [
         ("before_clone", ctypes.c_void_p),
@@ -30,8 +30,8 @@ class Hooks(ctypes.Structure):
 
 
 class BranchFrames(ctypes.Structure):
-    """The frames that are exchanged right after branching; the layout is the library's: a pointer and
-    a length for each."""
+    """The frames exchanged right after branching: a pointer and a length for each. The library
+    defines the layout."""
 
     _fields_ = [
         ("in_parent", ctypes.c_char_p),
@@ -46,7 +46,7 @@ class BranchFrames(ctypes.Structure):
 
 
 class Brancher:
-    """Clones the guest, and moves it to another tree of files."""
+    """Clones the guest and moves it to another tree of files."""
 
     def __init__(self, library):
         library.belljar_branch.argtypes = [ctypes.c_int, ctypes.POINTER(BranchFrames)]
@@ -70,7 +70,7 @@ class Brancher:
 
 
 def main(setup: str, handover: str) -> None:
-    """Becomes a zygote for good. `handover` is what the library wants to be given."""
+    """Becomes a zygote for good. The library defines the content of `handover`."""
     wanted = json.loads(setup)
     sys.path[:] = ["/belljar/lib", *wanted["paths"]]
     sys.argv = [""]
@@ -79,7 +79,7 @@ def main(setup: str, handover: str) -> None:
     from .cell import cell_main
     from .warm import warm, warm_further
 
-    # Calls through PyDLL keep the interpreter's lock: there is one thread, and it is here.
+    # Calls through PyDLL keep the interpreter's lock; this is the only thread.
     library = ctypes.PyDLL(LIBRARY)
     library.belljar_lower_limits.argtypes = [ctypes.c_uint64] * 4
     library.belljar_resume.argtypes = [ctypes.c_char_p, ctypes.POINTER(Hooks)]
