@@ -41,7 +41,7 @@ const NOT_MAPPED: &str = "its file system does not support id-mapped mounts, whi
 
 /// Detaches a copy of the mounts at a path and beneath, with attributes added.
 ///
-/// With `owner`, whoever owns the path appears as that user.
+/// With `owner`, the owner of the path appears as that user.
 pub(crate) fn detach(
     path: &Path,
     attributes: MountAttrFlags,

@@ -1,11 +1,11 @@
-//! Names of files that the host, or a tool its user runs, takes up by itself.
+//! Names of files that the host, or a tool of its user, executes by itself.
 //!
-//! [`EXECUTED`] is the one list of what the host would execute. A name is on it if a tool executes
-//! what is in such a file or directory, or obeys settings there that name programs, when its user
-//! only *looks*: asks git for the status, enters the directory, opens it in an editor, starts an
-//! agent in it, logs in. What is executed when somebody asks to build, test or run the project
-//! (`Makefile`, `package.json`, `.npmrc`, `.cargo`, `conftest.py`) is not on it: that is the code
-//! itself. Nor is what is executed elsewhere (`.github`), and what only names or describes
+//! [`EXECUTED`] is the only list of such names. A name is on it if a tool executes the content of
+//! such a file or directory, or obeys settings there that name programs, when its user only
+//! *looks*: asks git for the status, enters the directory, opens it in an editor, starts an agent
+//! in it, logs in. Files that are executed when a user builds, tests or runs the project
+//! (`Makefile`, `package.json`, `.npmrc`, `.cargo`, `conftest.py`) are not on it: they are the code
+//! itself. Nor are files that other machines execute (`.github`), or that only name or describe
 //! (`.gitmodules`, whose commands git refuses to run; `.gitattributes`; `.env`; `AGENTS.md`).
 //!
 //! Some file systems see one name in several spellings. Here all of them are that name: upper and
@@ -156,7 +156,7 @@ const REPOSITORY: [&[&str]; 2] = [&["HEAD", "commondir"], &["HEAD", "objects", "
 /// `HEAD` a repository, the other has settings that name programs. In lower case.
 const OF_REPOSITORY: [&str; 2] = ["commondir", "config.worktree"];
 
-/// The first of these names that is not spelt as the list has it: whoever wrote it means something else.
+/// The first of these names that is not spelt as the list has it: its author meant another name.
 pub fn first_unlisted(names: &[String]) -> Option<&str> {
     let is_listed = |name: &&String| all_executed().any(|listed| listed == name.as_str());
     names.iter().find(|name| !is_listed(name)).map(String::as_str)

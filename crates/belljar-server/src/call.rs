@@ -299,7 +299,7 @@ impl<B: Backend> Gateway<B> {
                 (Some(_), Channel::InputRequired) => {
                     return self.ask_for_approvals(&call, run_id, &report.waiting);
                 }
-                // Somebody may decide elsewhere in the meantime.
+                // A person may decide elsewhere in the meantime.
                 (Some(_), Channel::None) if !left.is_zero() => sleep(POLL_INTERVAL).await,
                 (Some(_), Channel::None) | (None, _) => {
                     return Ok(stored_answer(&call, run_id, &report));

@@ -30,7 +30,7 @@ use crate::{
 
 /// How long the outcome of a run that a client may ask for again is kept.
 const KEEP_FINISHED: Duration = Duration::from_mins(10);
-/// How long a run that is told to end may take to report how far it came.
+/// The time that a run has for its last report once it is asked to end.
 const END_TIMEOUT: Duration = Duration::from_secs(5);
 /// The messages for runs that ended without a report.
 pub(crate) const ABORTED: &str = "the run was aborted";
@@ -312,7 +312,7 @@ impl LiveRuns {
             if matches!(run.finished().await, RunOutcome::Aborted) {
                 cut_off(&id);
             }
-            // A run whose id a client was told to ask for is kept a while longer.
+            // A run whose id a client knows is kept a while longer.
             let mut by_id = lock(&by_id);
             if by_id.get(&id).is_some_and(|(_, details)| details.is_some()) {
                 by_id.remove(&id);

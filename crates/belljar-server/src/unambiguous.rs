@@ -191,7 +191,7 @@ async fn pass_lines(
         is_rest = !is_whole;
         let passed = match refused {
             None => lines.write_all(&line).await.is_ok(),
-            // Without an id there is nobody to answer; only unreadable messages are reported.
+            // A message without an id expects no answer; only unreadable messages are reported.
             Some(MessageRefusal { id: None, ref error })
                 if error.code == ErrorCode::INVALID_PARAMS =>
             {

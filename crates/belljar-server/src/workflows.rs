@@ -213,7 +213,7 @@ pub enum EventEffect {
     /// The workflow continues, and so does the wait.
     #[default]
     Continues,
-    /// Somebody has to decide, or the workflow is paused: the wait is over.
+    /// A person has to decide, or the workflow is paused: the wait is over.
     NeedsAttention,
     /// The workflow has ended: the wait is over.
     Ends,

@@ -112,7 +112,7 @@ pub struct LeaseRequest {
     pub until_ms: i64,
     /// Whether to claim it even while another process holds it.
     pub take_over: bool,
-    /// Whether a person asked for it: claims that nobody asked for are counted.
+    /// Whether a person asked for it: other claims are counted.
     pub why: ClaimReason,
 }
 

@@ -117,7 +117,7 @@ pub trait CallObserver: Send + Sync + std::fmt::Debug {
 pub enum ToolReach {
     /// The operator, or a server the operator trusts, says that it changes nothing.
     ReadOnly,
-    /// It may change something: nobody who is trusted says otherwise.
+    /// It may change something: no trusted source says otherwise.
     Unknown,
 }
 

@@ -26,7 +26,7 @@ pub struct GuestError {
     /// What to do about it.
     #[serde(default)]
     pub hint: Option<String>,
-    /// The tool that failed, when that is what nobody caught.
+    /// The tool that failed, if the code did not catch that failure.
     #[serde(default)]
     pub tool_name: Option<String>,
 }

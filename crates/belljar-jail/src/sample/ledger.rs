@@ -228,8 +228,8 @@ mod tests {
         assert_eq!(ledger.add(living(&[(1, 0)], 300)), ms(800));
     }
 
-    /// Children that no sample saw are in their parent's time. It stays counted if nobody waits for
-    /// the parent, for one such parent after the other.
+    /// Children that no sample saw are in their parent's time. It stays counted if no process waits
+    /// for the parent, for one such parent after the other.
     #[test]
     fn s7_what_an_unwaited_parent_had_waited_for_stays_counted() {
         let mut ledger = CpuLedger::default();

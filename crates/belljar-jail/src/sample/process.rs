@@ -85,7 +85,7 @@ fn read(directory: &str, name: &str) -> Option<String> {
 pub(super) fn counted(status: &str) -> Option<u64> {
     let parts = ["RssAnon:", "RssShmem:", "VmPTE:"];
     let here = parts.iter().map(|name| field(status, name)).sum::<Option<u64>>()?;
-    // Not told by a kernel that cannot swap.
+    // A kernel without swap does not report it.
     Some(here.saturating_add(field(status, "VmSwap:").unwrap_or_default()))
 }
 

@@ -72,7 +72,7 @@ mod tests {
         let (none, many) = (kernel_bytes(&own(0)), kernel_bytes(&own(28)));
         assert!(none >= 10 * MAPPING_BYTES, "{none}");
         assert!(many > 4 * none, "{many}");
-        // Nobody has so high a number.
+        // No process has so high a number.
         assert_eq!(kernel_bytes(&[ForkedProcess { pid: 1 << 22, forks: 9 }]), 0);
     }
 

@@ -51,7 +51,7 @@ impl CodeCopy {
         // apart.
         unsafe { ptr::copy_nonoverlapping(source, start, bytes) };
         let access = libc::PROT_READ | libc::PROT_EXEC;
-        // SAFETY: all of the range is ours, and nobody writes to it any more.
+        // SAFETY: all of the range is ours, and nothing writes to it any more.
         let status = unsafe { libc::mprotect(start.cast(), bytes, access) };
         if status == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }

@@ -61,7 +61,7 @@ pub(crate) fn clone(namespaces: libc::c_int) -> io::Result<CloneSide> {
         return Err(io::Error::last_os_error());
     };
     // SAFETY: the call succeeded with CLONE_PIDFD in this, the parent, so `pidfd` is a new
-    // descriptor nobody else owns.
+    // descriptor nothing else owns.
     let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
     Ok(CloneSide::Parent { pid, pidfd })
 }

@@ -47,7 +47,7 @@ pub(crate) fn child_signal_descriptor() -> io::Result<OwnedFd> {
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the call made this descriptor and nobody else owns it.
+    // SAFETY: the call made this descriptor and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 

@@ -61,7 +61,7 @@ pub(crate) fn receive_with_pidfd(socket: impl AsFd, buffer: &mut [u8]) -> io::Re
         && control.header.cmsg_level == libc::SOL_SOCKET
         && control.header.cmsg_type == SCM_PIDFD
         && control.descriptor >= 0;
-    // SAFETY: the kernel has just made this descriptor for the caller, and nobody else owns it.
+    // SAFETY: the kernel has just made this descriptor for the caller, and nothing else owns it.
     let sender = is_pidfd.then(|| unsafe { OwnedFd::from_raw_fd(control.descriptor) });
     Ok(Greeting { bytes, sender })
 }

@@ -180,7 +180,7 @@ impl ProjectBackend {
                 return serde_json::from_str(result).ok().map(RunReport::ended);
             }
             let run = &record.summary;
-            // An aborted run waits for nobody, even if its approvals are still open.
+            // An aborted run waits for no answer, even if its approvals are still open.
             let waiting = match run.status == RunStatus::Aborted {
                 true => Vec::new(),
                 false => pending_approvals(store, id).await,

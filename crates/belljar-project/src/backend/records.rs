@@ -36,7 +36,7 @@ impl Records for ProjectBackend {
 
     fn storage_trouble(&self) -> Option<String> {
         let refused = self.executor.store()?.writable().err()?;
-        // Without the path: the health endpoint answers anybody.
+        // Without the path: the health endpoint needs no token.
         let is_moved = matches!(refused, StoreError::Unusable { trouble: Trouble::Moved, .. });
         Some(match is_moved {
             true => "the store was deleted or replaced; restart the host".to_owned(),

@@ -1,7 +1,7 @@
 //! Finds the project and its configuration files.
 //!
 //! A file counts only if it belongs to the current user or to root: Belljar starts the programs it
-//! names. Otherwise root in another user's directory, or anybody in a shared one such as `/tmp`,
+//! names. Otherwise root in another user's directory, or any user in a shared one such as `/tmp`,
 //! would start a stranger's programs (git: CVE-2022-24765). Files of other users are skipped with a
 //! note; a file of the user's own that others can change is an error.
 

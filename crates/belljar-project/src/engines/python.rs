@@ -21,7 +21,7 @@ const OLDEST: (u32, u32) = (3, 9);
 /// Prints what Belljar needs to know about an interpreter.
 const QUESTIONS: &str = r#"
 import importlib.util, json, os, site, sys, sysconfig
-# Only what belongs to this Python: what else is on the path is somebody's project.
+# Only directories of this Python: the other entries of the path belong to a project.
 homes = {sys.prefix, sys.base_prefix, sys.exec_prefix, *site.getsitepackages()}
 homes = tuple(os.path.join(home, "") for home in homes)
 paths = [path for path in sys.path if path and os.path.exists(path)]

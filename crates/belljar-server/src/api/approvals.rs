@@ -1,4 +1,4 @@
-//! `/v1/approvals`: tool calls that wait for a person; whoever has the token decides. Also
+//! `/v1/approvals`: tool calls that wait for a person; a client with the token decides. Also
 //! `/v1/tools/search`.
 
 use std::time::Instant;

@@ -1,6 +1,7 @@
 //! `/v1/workflows`: run, inspect, follow and command workflows.
 //!
-//! Whoever has the token is the operator, and may decide what a workflow asks of a person.
+//! A client with the token acts for the operator and may decide the questions that a workflow puts
+//! to a person.
 
 pub(super) mod body;
 

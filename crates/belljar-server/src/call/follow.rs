@@ -88,7 +88,7 @@ impl<'a, B: Backend> Follower<'a, B> {
             if let Some(finished) = seen.finished {
                 return FollowResult::Finished { run_id: seen.run_id, finished };
             }
-            // A request that only asks for the state waits: somebody may decide elsewhere in time.
+            // A request that only asks for the state waits: a person may decide elsewhere in time.
             let may_wait = on_cancel == OnCancel::Leave && Instant::now() < deadline;
             if let Some(turn) = self.next_step(&seen, may_wait) {
                 return turn;

@@ -22,7 +22,7 @@ impl TraceContext {
     /// A new span: a child of `parent`, or the root of a new trace.
     pub(crate) fn child_of(parent: Option<Self>) -> Self {
         let (mut trace, mut span) = ([0; 16], [0; 8]);
-        // Without randomness spans are merely not told apart.
+        // Without randomness, spans merely have equal ids.
         let _ = getrandom(&mut trace, GetRandomFlags::empty());
         let _ = getrandom(&mut span, GetRandomFlags::empty());
         Self { trace: parent.map_or(trace, |parent| parent.trace), span }

@@ -31,7 +31,7 @@ pub struct QueuedCommand {
 pub struct CommandRow {
     /// The command as it was sent.
     pub command: QueuedCommand,
-    /// The number of the input it became; `None` while nobody has taken it.
+    /// The number of the input it became; `None` until a driver takes it.
     pub taken: Option<u64>,
     /// When it was answered, and the answer.
     pub answer: Option<(i64, Vec<u8>)>,

@@ -35,7 +35,7 @@ impl From<Duration> for CallTime {
 /// Who set a time limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LimitSource {
-    /// Whoever asked for the run or the call: `--tool-timeout`, `tool_timeout_ms`.
+    /// The caller of the run or of the tool: `--tool-timeout`, `tool_timeout_ms`.
     Caller,
     /// The configuration of the server: its `timeout`.
     Server,

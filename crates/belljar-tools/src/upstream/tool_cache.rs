@@ -57,7 +57,7 @@ struct ListRequest {
 pub(super) enum ListTimeout {
     /// Until the caller's own deadline.
     Own(Deadline),
-    /// This long from when the listing began, whoever began it.
+    /// This long after the listing began, even if another call began it.
     Shared(Duration),
 }
 

@@ -1,5 +1,5 @@
-// The box that console.table draws: `native.tableText(data, columns)`. Nobody reads more rows than
-// MAX_ROWS, so no more are drawn.
+// The box that console.table draws: `native.tableText(data, columns)`. No reader needs more rows
+// than MAX_ROWS, so no more are drawn.
 (function (native) {
   "use strict";
 

@@ -1,5 +1,5 @@
-// What other runtimes have and this one refuses: each attempt is told to the host, and ends in a
-// PermissionError whose hint says what to do instead.
+// APIs that other runtimes have and this one refuses: each attempt is reported to the host, and
+// ends in a PermissionError whose hint says what to do instead.
 //
 // Only what code calls or reads outright is here, and `Deno` in deno.js. What code merely asks for by
 // `typeof` (Buffer, Bun, window, module …) stays undefined, so that such questions get an honest answer; the

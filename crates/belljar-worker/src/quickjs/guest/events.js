@@ -188,7 +188,7 @@
         throw new RangeError("AbortSignal.timeout needs a number of milliseconds");
       const signal = new AbortSignal(INTERNAL);
       const reason = new DOMException("The operation was aborted due to timeout", "TimeoutError");
-      // Like Node's, this clock keeps nobody waiting.
+      // Like Node's, this timer does not keep the run alive.
       setTimeout(() => abortSignal(signal, reason), milliseconds)?.unref?.();
       return signal;
     }

@@ -2,7 +2,7 @@
 //
 // Offers `native.fileErrors`: `failure(path, dest, intent)` makes the function that throws for one
 // operation, `pathText(path)` checks an argument that names a file, and `invalid` are the errors
-// about arguments. The hint is read by the engine when nobody catches the error.
+// about arguments. The engine reads the hint when the error is not caught.
 (function (native) {
   "use strict";
 

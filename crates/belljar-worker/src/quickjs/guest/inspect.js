@@ -14,7 +14,7 @@
   const symbolToString = Symbol.prototype.toString;
 
   const MAX_TEXT = 256 * 1024;
-  // `depth: Infinity` must not overflow the stack; nobody reads further down than this.
+  // `depth: Infinity` must not overflow the stack; no reader needs deeper levels.
   const MAX_DEPTH = 100;
   const MAX_ITEMS = 100;
 

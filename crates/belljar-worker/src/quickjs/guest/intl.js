@@ -1,5 +1,5 @@
 // Intl, and the methods of numbers, dates and strings that follow a locale. Only the doors are
-// here: what is behind them is compiled when somebody comes through.
+// here: the code behind them is compiled on first use.
 (function (native) {
   "use strict";
 

@@ -1,8 +1,8 @@
 //! Renders a tool call for the person who decides about it.
 //!
 //! Everything here comes from guest code. Nothing may be hidden, reordered or obeyed by the
-//! terminal, and no part may push the rest out of sight. Omitted parts are marked, so that nobody
-//! approves a call without having seen all of it.
+//! terminal, and no part may push the rest out of sight. Omitted parts are marked, so that no
+//! person approves a call without having seen all of it.
 
 use serde::de::IgnoredAny;
 

@@ -245,7 +245,8 @@ impl Drop for AddressFile {
 mod tests {
     use super::{of_living, owner, started, user_of};
 
-    /// The token is for the host that wrote the file, not for whoever listens there now.
+    /// The token is for the host that wrote the file, not for another process that listens there
+    /// now.
     #[test]
     fn e3_an_address_is_good_as_long_as_its_host() {
         let pid = std::process::id();
