@@ -3,11 +3,11 @@
 use belljar_testing::sandboxed;
 use serde_json::json;
 
-use crate::command::{Outcome, Place};
+use crate::command::{BENCH, Outcome, Place};
 
 /// Benchmarks without any peer of `scripts/peers`, and with this path.
 fn bench(place: &Place, path: Option<&str>, arguments: &[&str]) -> Outcome {
-    let mut command = place.command();
+    let mut command = place.command(BENCH);
     command.args(arguments).args(["--json", "--peers", "none"]);
     if let Some(path) = path {
         command.env("PATH", path);
@@ -160,7 +160,7 @@ fn k1_an_earlier_run_is_compared_with() {
     let arguments = ["memory", "--compare", "before.json"];
     let compare = |more: &[&str]| {
         let arguments: Vec<&str> = arguments.iter().chain(more).copied().collect();
-        let mut command = place.command();
+        let mut command = place.command(BENCH);
         command.args(arguments).args(["--json", "--peers", "none"]);
         crate::command::outcome(command.env("PATH", "/nonexistent").output().unwrap())
     };

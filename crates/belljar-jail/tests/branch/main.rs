@@ -11,6 +11,8 @@ mod hostile;
 mod modes;
 mod python;
 mod refused;
+#[path = "../../../belljar-testing/shared/skip.rs"]
+mod skip;
 
 use std::process::ExitCode;
 

@@ -28,6 +28,8 @@ mod network;
 mod processes;
 mod programs;
 mod sessions;
+#[path = "../../../belljar-testing/shared/skip.rs"]
+mod skip;
 mod survivors;
 mod sweep;
 mod weakened;

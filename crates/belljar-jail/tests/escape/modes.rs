@@ -14,7 +14,7 @@ use crate::harness::{
     raw::call,
     spawn::{self, Who},
 };
-use crate::programs;
+use crate::{programs, skip::skip};
 
 /// Who runs the host and where its cells come from.
 #[derive(Debug, Clone, Copy)]
@@ -116,11 +116,10 @@ fn who(mode: Mode) -> Result<Option<Who>, Failed> {
 }
 
 /// Whether this machine lets an ordinary user make a user namespace, without which there is no
-/// cell. Where it must, by `BELLJAR_REQUIRE_SANDBOX`, the question is not asked.
+/// cell.
 pub(crate) fn can_sandbox() -> bool {
     let asked = || spawn::this_program(spawn::ordinary(), &["__can_sandbox"])?.status();
-    std::env::var_os("BELLJAR_REQUIRE_SANDBOX").is_some()
-        || asked().is_ok_and(|status| status.success())
+    asked().is_ok_and(|status| status.success())
 }
 
 /// The role that finds out whether this user may make a user namespace.
@@ -133,17 +132,14 @@ pub(crate) fn enter_user_namespace() -> io::Result<()> {
 pub(crate) fn skipped(trial: Trial) -> Trial {
     let name = trial.name().to_owned();
     Trial::test(name.clone(), move || {
-        eprintln!("!!! SKIPPED: {name}: no user namespaces here; see `belljar doctor`.");
+        skip(&format!("{name} needs user namespaces; see `belljar doctor`"));
         Ok(())
     })
 }
 
 /// The answer of a trial that only root can make.
 pub(crate) fn needs_root<T>(what: &str) -> Result<Option<T>, Failed> {
-    if std::env::var_os("BELLJAR_REQUIRE_SANDBOX").is_some() {
-        return Err(format!("{what} needs root, and BELLJAR_REQUIRE_SANDBOX is set").into());
-    }
-    eprintln!("!!! SKIPPED: {what} needs root. Set BELLJAR_REQUIRE_SANDBOX=1 to make this fail.");
+    skip(&format!("{what} needs root"));
     Ok(None)
 }
 

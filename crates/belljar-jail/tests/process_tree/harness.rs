@@ -30,6 +30,8 @@ use rustix::{
 };
 use tempfile::TempDir;
 
+use crate::skip::skip;
+
 /// An unused id: what this suite means by an ordinary user.
 const ORDINARY: u32 = 61_997;
 
@@ -47,10 +49,7 @@ impl Who {
         if self == Self::Ordinary || is_root() {
             return Ok(true);
         }
-        if std::env::var_os("BELLJAR_REQUIRE_SANDBOX").is_some() {
-            return Err("this needs root, and BELLJAR_REQUIRE_SANDBOX is set".into());
-        }
-        eprintln!("!!! SKIPPED: this needs root. Set BELLJAR_REQUIRE_SANDBOX=1 to make it fail.");
+        skip("this test needs root");
         Ok(false)
     }
 

@@ -10,6 +10,8 @@
 
 mod harness;
 mod roles;
+#[path = "../../../belljar-testing/shared/skip.rs"]
+mod skip;
 
 use std::process::ExitCode;
 

@@ -11,7 +11,10 @@ use std::{
 use belljar_jail::workspace::{ArtifactCaps, Artifacts, collect};
 use rustix::fs::{CWD, Mode, mkfifoat};
 
-use crate::harness::{Workspace, is_root, path, put, put_attribute, put_whiteout, set_mode, skip};
+use crate::{
+    harness::{Workspace, is_root, path, put, put_attribute, put_whiteout, set_mode},
+    skip::skip,
+};
 
 fn collected(workspace: &Workspace, named: &[&str], caps: &ArtifactCaps) -> Artifacts {
     let (upper, lower) =
@@ -110,7 +113,8 @@ fn what_cannot_be_handed_back_is_said() {
 #[test]
 fn root_reads_no_originals_that_only_root_can() {
     if !is_root() {
-        return skip("files of another user's");
+        skip("files of another user's: this needs root");
+        return;
     }
     let workspace = Workspace::new();
     chown(&workspace.lower, Some(1000), Some(1000)).unwrap();

@@ -12,7 +12,7 @@ use crate::{
     harness::{Workspace, assert_same, find, listing, put, put_whiteout, skipped},
 };
 
-const CONFLICT: &str = "conflict: the original is not what it was when the change list was made";
+const CONFLICT: &str = "conflict: the original has changed since the change list was made";
 
 /// A workspace whose run changed `readme.txt`, added `new.txt` and removed `data`.
 fn changed() -> Workspace {

@@ -273,15 +273,6 @@ pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Says that a test is skipped, or fails where everything must be tested.
-pub(crate) fn skip(what: &str) {
-    assert!(
-        std::env::var_os("BELLJAR_REQUIRE_SANDBOX").is_none(),
-        "{what} needs root, and BELLJAR_REQUIRE_SANDBOX is set"
-    );
-    eprintln!("!!! SKIPPED: {what} needs root. Set BELLJAR_REQUIRE_SANDBOX=1 to make this fail.");
-}
-
 /// What was not committed, as text.
 pub(crate) fn skipped(report: &CommitReport) -> Vec<String> {
     report.skipped.iter().map(ToString::to_string).collect()

@@ -19,9 +19,12 @@ use rustix::fs::{
     CWD, FileType, Mode, OFlags, link, llistxattr, makedev, mkdirat, mkfifoat, mknodat, openat,
 };
 
-use crate::harness::{
-    Workspace, assert_same, find, is_child, is_root, listing, mode, path, put, put_attribute,
-    put_whiteout, remove_tree, run_again, said, set_mode, skip, skipped,
+use crate::{
+    harness::{
+        Workspace, assert_same, find, is_child, is_root, listing, mode, path, put, put_attribute,
+        put_whiteout, remove_tree, run_again, said, set_mode, skipped,
+    },
+    skip::skip,
 };
 
 #[test]
@@ -147,7 +150,7 @@ fn devices_fifos_and_sockets_are_listed_and_never_committed() {
         }
         expected.sort_unstable();
     } else {
-        skip("making device nodes");
+        skip("making device nodes: this needs root");
     }
     let changes = workspace.changes();
     let withheld = changes.list.iter().filter(|it| it.withheld == Some(WithheldReason::Special));

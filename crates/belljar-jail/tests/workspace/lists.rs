@@ -14,8 +14,11 @@ use belljar_jail::workspace::{
 };
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 
-use crate::harness::{
-    Workspace, find, is_root, listing, path, put, put_attribute, put_whiteout, set_mode, skip,
+use crate::{
+    harness::{
+        Workspace, find, is_root, listing, path, put, put_attribute, put_whiteout, set_mode,
+    },
+    skip::skip,
 };
 
 fn without_original(workspace: &Workspace) -> ChangeList {
@@ -105,7 +108,8 @@ fn looking_leaves_the_upper_directory_as_it_was() {
 #[test]
 fn a_tmpfs_that_is_mounted_nowhere_will_do() {
     if !is_root() {
-        return skip("mounting a tmpfs");
+        skip("mounting a tmpfs: this needs root");
+        return;
     }
     let context = fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC).unwrap();
     fsconfig_create(&context).unwrap();

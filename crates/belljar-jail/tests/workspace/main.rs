@@ -5,7 +5,6 @@
 #![expect(
     clippy::indexing_slicing,
     clippy::panic,
-    clippy::print_stderr,
     clippy::unwrap_used,
     reason = "a test program: a broken assumption should end it, loudly"
 )]
@@ -21,3 +20,5 @@ mod owners;
 mod protected;
 mod races;
 mod random;
+#[path = "../../../belljar-testing/shared/skip.rs"]
+mod skip;

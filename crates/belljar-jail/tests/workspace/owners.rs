@@ -8,8 +8,9 @@ use std::{
 
 use belljar_jail::workspace::NotCommitted;
 
-use crate::harness::{
-    Workspace, is_child, is_root, put, put_whiteout, run_again, set_mode, skip, skipped,
+use crate::{
+    harness::{Workspace, is_child, is_root, put, put_whiteout, run_again, set_mode, skipped},
+    skip::skip,
 };
 
 /// What stands for the private user of a cell.
@@ -24,7 +25,8 @@ fn owner(path: &Path) -> (u32, u32) {
 #[test]
 fn root_keeps_owners_and_never_brings_in_the_cells() {
     if !is_root() {
-        return skip("giving files away");
+        skip("giving files away: this needs root");
+        return;
     }
     let workspace = Workspace::new();
     let (lower, upper) = (&workspace.lower, &workspace.upper);
@@ -64,7 +66,8 @@ fn root_keeps_owners_and_never_brings_in_the_cells() {
 #[test]
 fn a_directory_that_hands_down_its_group_goes_on_doing_so() {
     if !is_root() {
-        return skip("giving files away");
+        skip("giving files away: this needs root");
+        return;
     }
     let workspace = Workspace::new();
     chown(&workspace.lower, Some(2001), Some(3001)).unwrap();
@@ -84,7 +87,8 @@ fn an_ordinary_user_is_told_which_files_are_not_theirs() {
         return as_ordinary_user(Path::new(&std::env::var_os(PLACE).unwrap()));
     }
     if !is_root() {
-        return skip("files of another user's");
+        skip("files of another user's: this needs root");
+        return;
     }
     let workspace = Workspace::new();
     let (lower, upper) = (&workspace.lower, &workspace.upper);

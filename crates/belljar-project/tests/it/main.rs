@@ -4,7 +4,7 @@
     clippy::unwrap_used,
     clippy::panic,
     clippy::indexing_slicing,
-    reason = "in a test these are how a failure is told"
+    reason = "a test fails this way"
 )]
 
 mod consent;
@@ -26,6 +26,8 @@ mod session_strays;
 mod session_support;
 mod session_tools;
 mod sessions;
+#[path = "../../../belljar-testing/shared/skip.rs"]
+mod skip;
 mod zygote;
 
 // Where `#[sandboxed]` looks for it.

@@ -1,12 +1,12 @@
 //! B2, B4: processes that are hidden beside a session's guest are counted and ended; those of a run
 //! that goes on, or of a guest that is there, are not.
 
-use belljar_runtime::RunOptions;
-use belljar_testing::sandboxed;
 use std::{future::pending, time::Duration};
 
 use belljar_contract::{ErrorCode, Grants, Limits, RunRequest};
-use belljar_project::Session;
+use belljar_project::{Sandbox, Session};
+use belljar_runtime::RunOptions;
+use belljar_testing::sandboxed;
 use serde_json::json;
 
 use crate::{
@@ -101,6 +101,14 @@ async fn b2_a_guest_ends_with_what_it_started_and_another_goes_on() {
     sandbox.shutdown().await;
 }
 
+/// The session ends because of its memory limit, and leaves no process.
+async fn assert_ended_by_memory(sandbox: Sandbox, session: &Session) {
+    let ending = session.ended().await;
+    assert_eq!(ending.code, "limit.memory", "{ending:?}");
+    eventually("nothing is left", || family() == ZYGOTE).await;
+    sandbox.shutdown().await;
+}
+
 /// No limit is avoided by spreading memory over processes that nobody measures.
 #[sandboxed]
 #[tokio::test(flavor = "multi_thread")]
@@ -116,10 +124,7 @@ async fn b2_memory_of_processes_that_hide_is_counted() {
     let result = session.run(orphans(90)).await;
     let error = result.error.expect("too much");
     assert_eq!(error.code, ErrorCode::LimitMemory, "{error:?}");
-    let ending = session.ended().await;
-    assert_eq!(ending.code, "limit.memory", "{ending:?}");
-    eventually("nothing is left", || family() == ZYGOTE).await;
-    sandbox.shutdown().await;
+    assert_ended_by_memory(sandbox, &session).await;
 }
 
 /// What is hidden when a run has ended, and swells only then, is found by whoever looks at the cell
@@ -140,10 +145,7 @@ for _ in range(4):
         time.sleep(300)
 1";
     assert_eq!(value(&session, children).await, json!(1));
-    let ending = session.ended().await;
-    assert_eq!(ending.code, "limit.memory", "{ending:?}");
-    eventually("nothing is left", || family() == ZYGOTE).await;
-    sandbox.shutdown().await;
+    assert_ended_by_memory(sandbox, &session).await;
 }
 
 /// A process whose first thread has ended looks as if all of it had. It is ended with what else is

@@ -1,9 +1,11 @@
 //! The zygote of these tests: the example, as the `main` of a test belongs to its harness.
 
-use std::{path::PathBuf, sync::OnceLock};
+use std::path::PathBuf;
 
 use belljar_contract::ErrorCode;
 use belljar_project::{BuildError, Sandbox};
+
+use crate::skip::without_sandbox;
 
 /// The program of `examples/embed.rs`, whose `main` begins with `init`.
 pub(crate) fn zygote() -> PathBuf {
@@ -17,19 +19,10 @@ pub(crate) fn zygote() -> PathBuf {
     program
 }
 
-#[expect(clippy::print_stderr, reason = "a skip is said aloud")]
-/// Whether this machine cannot sandbox, which is said aloud, and a failure where one is required.
+/// Whether to skip a test because this machine cannot sandbox.
 pub(crate) fn no_sandbox() -> bool {
-    static MISSING: OnceLock<Option<String>> = OnceLock::new();
-    let missing = MISSING.get_or_init(|| {
-        // A thread of its own: a test may be inside a runtime already.
-        std::thread::spawn(missing).join().expect("it does not panic")
-    });
-    let Some(reason) = missing else { return false };
-    let required = std::env::var_os("BELLJAR_REQUIRE_SANDBOX").is_some_and(|value| value == "1");
-    assert!(!required, "this machine cannot sandbox: {reason}");
-    eprintln!("SKIPPED: this machine cannot sandbox: {reason}");
-    true
+    // A thread of its own: a test may be inside a runtime already.
+    without_sandbox(|| std::thread::spawn(missing).join().expect("it does not panic"))
 }
 
 fn missing() -> Option<String> {

@@ -12,6 +12,7 @@ use crate::{
     descendants::descendants,
     harness::{host, run},
     processes::{at_rest, eventually},
+    skip::skip,
 };
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -269,7 +270,7 @@ async fn the_code_of_cells_is_in_huge_pages() {
     }
     at_rest().await;
     if !getuid().is_root() {
-        eprintln!("not shown: only root may look at where the code of cells is");
+        skip("only root may look at where the code of cells is");
         return host.shutdown().await;
     }
     // Code of no file, which has no name either.

@@ -7,8 +7,7 @@
     clippy::unwrap_used,
     clippy::panic,
     clippy::indexing_slicing,
-    clippy::print_stderr,
-    reason = "in a test these are how a failure is told"
+    reason = "a test fails this way"
 )]
 
 #[macro_use]
@@ -18,6 +17,8 @@ mod host_engines;
 mod host_limits;
 mod host_pool;
 mod processes;
+#[path = "../../../belljar-testing/shared/skip.rs"]
+mod skip;
 
 use std::process::ExitCode;
 

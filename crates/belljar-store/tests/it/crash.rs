@@ -1,20 +1,18 @@
-//! What was acknowledged is there after `kill -9`, and nothing is there by halves (D7).
+//! Acknowledged rows survive `kill -9`, and no pair of rows is stored by half (D7).
 //!
 //! The test starts this same binary with `BELLJAR_STORE_CHILD` set; the child appends until it is
 //! killed and prints each number it was given, after it was given it.
 
 use std::{
     env,
-    io::{BufRead as _, BufReader, Write as _, stdout},
+    io::{Write as _, stdout},
     path::Path,
-    process::{Command, Stdio},
 };
 
 use belljar_store::{ClaimReason, Lease, Store};
 
-use crate::support::{begin, row};
+use crate::support::{CHILD, begin, killed_child, row};
 
-const CHILD: &str = "BELLJAR_STORE_CHILD";
 /// Rows are appended in pairs, one of them large.
 const LARGE: usize = 30_000;
 
@@ -45,39 +43,12 @@ fn child_appends_until_it_is_killed() {
     });
 }
 
-/// Kills a child after it has acknowledged `after` appends; gives back all it acknowledged.
-#[expect(clippy::disallowed_methods, reason = "a process of the test's own, to be killed")]
-fn killed_child(directory: &Path, after: usize) -> Vec<u64> {
-    let mut child = Command::new(env::current_exe().unwrap())
-        .args(["--exact", "crash::child_appends_until_it_is_killed", "--nocapture"])
-        .env(CHILD, directory)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let mut output = BufReader::new(child.stdout.take().unwrap());
-    let mut acknowledged = Vec::new();
-    let mut line = String::new();
-    // A line that was cut off has no end and does not count.
-    while output.read_line(&mut line).unwrap() > 0 && line.ends_with('\n') {
-        if let Some(number) = line.trim_end().strip_prefix("ack ") {
-            acknowledged.push(number.parse().unwrap());
-        }
-        if acknowledged.len() == after {
-            // SIGKILL. What the child printed until then is still read.
-            child.kill().unwrap();
-        }
-        line.clear();
-    }
-    child.wait().unwrap();
-    acknowledged
-}
-
 #[tokio::test]
 async fn every_acknowledged_row_survives_a_kill() {
     for after in [1, 7, 40] {
         let directory = tempfile::tempdir().unwrap();
-        let acknowledged = killed_child(directory.path(), after);
+        let acknowledged =
+            killed_child("crash::child_appends_until_it_is_killed", directory.path(), after);
         assert!(acknowledged.len() >= after, "the child ended by itself: {acknowledged:?}");
         let store = Store::open(directory.path()).unwrap();
         // Reading checks that the numbers are dense.

@@ -1,6 +1,11 @@
-//! What the tests share.
+//! The parts that the tests share.
 
-use std::path::Path;
+use std::{
+    env,
+    io::{BufRead as _, BufReader},
+    path::Path,
+    process::{Command, Stdio},
+};
 
 use belljar_store::{FILE_NAME, JournalRow, Lease, NewRun, Prune, PruneReport, RecordKind, Store};
 
@@ -59,4 +64,36 @@ pub(crate) async fn prune(store: &Store, kind: RecordKind, before_ms: i64) -> Pr
 /// Drops values that nothing refers to and that were not put since.
 pub(crate) async fn drop_orphans(store: &Store, before_ms: i64) -> PruneReport {
     prune(store, RecordKind::Blobs, before_ms).await
+}
+
+/// The variable that tells a test that it is the child of [`killed_child`], and in which directory.
+pub(crate) const CHILD: &str = "BELLJAR_STORE_CHILD";
+
+/// Runs a test of this program as a child, which prints `ack NUMBER` after each write, and kills it once it
+/// has acknowledged `after` writes. Returns all numbers that it acknowledged.
+#[expect(clippy::disallowed_methods, reason = "a process of the test's own, to be killed")]
+pub(crate) fn killed_child(test: &str, directory: &Path, after: usize) -> Vec<u64> {
+    let mut child = Command::new(env::current_exe().unwrap())
+        .args(["--exact", test, "--nocapture"])
+        .env(CHILD, directory)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    let mut acknowledged = Vec::new();
+    let mut line = String::new();
+    // A line that was cut off has no end and does not count.
+    while output.read_line(&mut line).unwrap() > 0 && line.ends_with('\n') {
+        if let Some(number) = line.trim_end().strip_prefix("ack ") {
+            acknowledged.push(number.parse().unwrap());
+        }
+        if acknowledged.len() == after {
+            // SIGKILL. Lines that the child printed before it are still read.
+            child.kill().unwrap();
+        }
+        line.clear();
+    }
+    child.wait().unwrap();
+    acknowledged
 }

@@ -1,13 +1,11 @@
-//! Workflows: what a batch leaves behind, also after `kill -9`, and what blobs it holds.
+//! Workflows: the rows and blobs of a batch, also after `kill -9`.
 //!
-//! What an engine must do is tested by its suite, in `belljar-workflow`; here is what is peculiar to the
-//! file.
+//! The duties of every workflow store are tested in `belljar-workflow`; here are those of the file.
 
 use std::{
     env,
-    io::{BufRead as _, BufReader, Write as _, stdout},
+    io::{Write as _, stdout},
     path::Path,
-    process::{Command, Stdio},
 };
 
 use belljar_store::{
@@ -15,9 +13,7 @@ use belljar_store::{
     WorkflowBatch, WorkflowEventRow, WorkflowInputRow, WorkflowLease, WorkflowRecordError,
 };
 
-use crate::support::{drop_orphans, project, sql};
-
-const CHILD: &str = "BELLJAR_STORE_FLOW_CHILD";
+use crate::support::{CHILD, drop_orphans, killed_child, project, sql};
 
 async fn create(store: &Store, id: &str) -> WorkflowLease {
     let (name, caller, snapshot) = ("name".to_owned(), "test".to_owned(), b"start".to_vec());
@@ -76,38 +72,15 @@ fn child_commits_until_it_is_killed() {
     });
 }
 
-/// Kills a child after so many commits; gives back the last it acknowledged.
-#[expect(clippy::disallowed_methods, reason = "a process of the test's own, to be killed")]
-fn killed_child(directory: &Path, after: u64) -> u64 {
-    let mut child = Command::new(env::current_exe().unwrap())
-        .args(["--exact", "workflows::child_commits_until_it_is_killed", "--nocapture"])
-        .env(CHILD, directory)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let mut output = BufReader::new(child.stdout.take().unwrap());
-    let (mut acknowledged, mut line) = (0, String::new());
-    while output.read_line(&mut line).unwrap() > 0 && line.ends_with('\n') {
-        if let Some(number) = line.trim_end().strip_prefix("ack ") {
-            acknowledged = number.parse().unwrap();
-        }
-        if acknowledged == after {
-            child.kill().unwrap();
-        }
-        line.clear();
-    }
-    child.wait().unwrap();
-    acknowledged
-}
-
-/// What was acknowledged is there, and every batch is there as a whole (F3).
+/// Acknowledged batches survive, and each batch is stored as a whole (F3).
 #[tokio::test]
 async fn f3_every_acknowledged_batch_survives_a_kill() {
     for after in [1, 8, 33] {
         let directory = tempfile::tempdir().unwrap();
-        let acknowledged = killed_child(directory.path(), after);
-        assert!(acknowledged >= after);
+        let child = "workflows::child_commits_until_it_is_killed";
+        let acknowledged = killed_child(child, directory.path(), after);
+        assert!(acknowledged.len() >= after, "the child ended by itself: {acknowledged:?}");
+        let acknowledged = acknowledged.last().copied().unwrap_or_default();
         let store = Store::open(directory.path()).unwrap();
         let loaded = store.load_workflow("flow", None).await.unwrap();
         let last = loaded.snapshot.0 + loaded.inputs.len() as u64;

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use crate::{
     cpython_harness::{Outcome, Python, command, granted, run, run_session},
     cpython_tools::{Cell, GuestFrame},
+    harness::stack_of_old,
 };
 
 /// Runs code, one after the other, in one session.
@@ -217,13 +218,7 @@ fn b1_tracebacks_are_of_the_right_run() {
 fn b1_old_sources_are_forgotten() {
     let first = "def old():\n    raise ValueError('old')";
     let filler = format!("# {}\n1", "x".repeat(1 << 20));
-    let stack_after = |fillers: usize| {
-        let mut codes = vec![first];
-        codes.extend(std::iter::repeat_n(filler.as_str(), fillers));
-        codes.push("old()");
-        let outcomes = session(&codes);
-        outcomes.last().expect("there is a run").failure().stack.clone().unwrap_or_default()
-    };
+    let stack_after = |fillers| stack_of_old(session, first, &filler, fillers).unwrap_or_default();
     let text = "line 2, in old\n    raise ValueError('old')";
     assert!(stack_after(1).contains(text), "{}", stack_after(1));
     let forgotten = stack_after(4);

@@ -265,3 +265,17 @@ impl Drop for Place {
         let _ = fs::remove_dir_all(&self.path);
     }
 }
+
+/// A session that declares `old` in its first run and calls it in its last, after so many runs of a mebibyte
+/// of source each. Returns the stack of the error that `old` throws.
+pub(crate) fn stack_of_old(
+    session: impl Fn(&[&str]) -> Vec<Outcome>,
+    declaration: &str,
+    filler: &str,
+    fillers: usize,
+) -> Option<String> {
+    let mut codes = vec![declaration];
+    codes.extend(std::iter::repeat_n(filler, fillers));
+    codes.push("old()");
+    session(&codes).last().expect("there is a run").failure().stack.clone()
+}

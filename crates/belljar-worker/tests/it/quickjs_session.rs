@@ -4,7 +4,7 @@ use belljar_wire::{Command, ErrorCode, Event, Language, RunCommand, Stream, Tool
 use belljar_worker::quickjs::QuickJs;
 use serde_json::{Value, json};
 
-use crate::harness::{Outcome, command, run, run_session};
+use crate::harness::{Outcome, command, run, run_session, stack_of_old};
 
 /// Runs code, one after the other, in one session.
 fn session(codes: &[&str]) -> Vec<Outcome> {
@@ -352,13 +352,7 @@ fn b1_frames_are_of_the_right_run() {
 fn b1_old_sources_are_forgotten() {
     let first = "function old() {\n  throw new Error('old');\n}";
     let filler = format!("/* {} */ 1", "x".repeat(1 << 20));
-    let stack_after = |fillers: usize| {
-        let mut codes = vec![first];
-        codes.extend(std::iter::repeat_n(filler.as_str(), fillers));
-        codes.push("old();");
-        let outcomes = session(&codes);
-        outcomes.last().expect("there is a run").failure().stack.clone()
-    };
+    let stack_after = |fillers| stack_of_old(session, first, &filler, fillers);
     let whole = "    at old (<run 1>:2:9)\n    at main.ts:1:1";
     assert_eq!(stack_after(1).as_deref(), Some(whole));
     assert_eq!(stack_after(4).as_deref(), Some("    at main.ts:1:1"));

@@ -3,10 +3,11 @@
 //!
 //! The clients are programs in `clients/`; what they need is installed by `scripts/clients`.
 
+use belljar_testing::sandboxed;
 use serde_json::{Value, json};
 
 use crate::{
-    command::{BELLJAR, no_sandbox},
+    command::BELLJAR,
     mcp_support::{Project, RunningServer, installed},
 };
 
@@ -88,9 +89,6 @@ fn code(zone: &str) -> String {
 
 /// What every client has to see.
 fn check(client: Client, over_http: bool) {
-    if no_sandbox() {
-        return;
-    }
     let project = Project::new(&["time"], "allow = [\"time__*\"]");
     let serving = over_http.then(|| project.serve(&[]));
     let ask = |code: &str| client.ask(&project, serving.as_ref(), &["--code", code]);
@@ -131,11 +129,13 @@ fn check(client: Client, over_http: bool) {
 /// A test of one client over each transport.
 macro_rules! clients {
     ($($stdio:ident, $http:ident: $client:expr;)*) => {$(
+        #[sandboxed]
         #[test]
         fn $stdio() {
             check($client, false);
         }
 
+        #[sandboxed]
         #[test]
         fn $http() {
             check($client, true);

@@ -1,68 +1,22 @@
-//! Starting the program under test, away from the configuration of whoever runs the tests.
+//! Starts the program under test, as this user or as an ordinary one.
 
 use std::{
+    fs,
     io::Write as _,
-    path::{Path, PathBuf},
-    process::{Command, Output, Stdio},
+    os::unix::fs::{PermissionsExt, chown},
+    path::Path,
+    process::Stdio,
 };
+
+use rustix::process::getuid;
+
+pub(crate) use crate::place::{Outcome, Place, outcome};
+use crate::skip::{skip, without_sandbox};
 
 /// The program under test.
 pub(crate) const BELLJAR: &str = env!("CARGO_BIN_EXE_belljar");
 
-/// What a program did.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Outcome {
-    pub(crate) status: Option<i32>,
-    pub(crate) stdout: String,
-    pub(crate) stderr: String,
-}
-
-impl Outcome {
-    /// Standard output as JSON.
-    pub(crate) fn json(&self) -> serde_json::Value {
-        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:#?}"))
-    }
-}
-
-/// A directory of its own to run the program in, which is home and project at once.
-#[derive(Debug)]
-pub(crate) struct Place {
-    directory: tempfile::TempDir,
-}
-
 impl Place {
-    pub(crate) fn new() -> Self {
-        Self { directory: tempfile::tempdir().expect("there is room for a directory") }
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        self.directory.path()
-    }
-
-    /// Writes a file, and the directories it is in.
-    pub(crate) fn file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
-        let path = self.path().join(name);
-        let directory = path.parent().expect("a file is in a directory");
-        std::fs::create_dir_all(directory).expect("there is room for a directory");
-        std::fs::write(&path, content).expect("there is room for a file");
-        path
-    }
-
-    /// The program, about to be started in `work/` of this place with its home here.
-    #[expect(clippy::disallowed_methods, reason = "a test of a program has to start it")]
-    pub(crate) fn command(&self, program: &str) -> Command {
-        let work = self.path().join("work");
-        std::fs::create_dir_all(&work).expect("there is room for a directory");
-        let mut command = Command::new(program);
-        command
-            .current_dir(work)
-            .env_clear()
-            .env("HOME", self.path())
-            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
-            .stdin(Stdio::null());
-        command
-    }
-
     /// Runs the program with nothing on its standard input.
     pub(crate) fn belljar(&self, arguments: &[&str]) -> Outcome {
         let output = self.command(BELLJAR).args(arguments).output();
@@ -92,27 +46,56 @@ pub(crate) fn belljar(arguments: &[&str]) -> Outcome {
     Place::new().belljar(arguments)
 }
 
-pub(crate) fn outcome(output: Output) -> Outcome {
-    Outcome {
-        status: output.status.code(),
-        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-    }
+/// Whether to skip a test because this machine cannot sandbox. The parent of [`as_ordinary_user`] has
+/// checked that for its children.
+pub(crate) fn no_sandbox() -> bool {
+    !is_ordinary_users_child()
+        && without_sandbox(|| {
+            let error = belljar(&["run", "-c", "1", "--json"]).json()["error"].clone();
+            (error["code"] == "sandbox.unsupported").then(|| error["message"].to_string())
+        })
 }
 
-#[expect(clippy::print_stderr, reason = "a skip is said aloud")]
-/// Whether this machine cannot sandbox, which is said aloud, and a failure where one is required.
-pub(crate) fn no_sandbox() -> bool {
-    static MISSING: std::sync::OnceLock<Option<String>> = std::sync::OnceLock::new();
-    let missing = MISSING.get_or_init(|| {
-        let error = belljar(&["run", "-c", "1", "--json"]).json()["error"].clone();
-        (error["code"] == "sandbox.unsupported").then(|| error["message"].to_string())
-    });
-    let Some(reason) = missing else { return false };
-    let required = std::env::var_os("BELLJAR_REQUIRE_SANDBOX").is_some_and(|value| value == "1");
-    assert!(!required, "this machine cannot sandbox: {reason}");
-    eprintln!("SKIPPED: this machine cannot sandbox: {reason}");
-    true
+/// Whether to skip a test because only root can run it.
+pub(crate) fn not_root() -> bool {
+    !getuid().is_root() && skip("this test needs root")
+}
+
+/// Whether to skip a test because this build has no crash points.
+pub(crate) fn no_crash_points() -> bool {
+    cfg!(not(debug_assertions)) && skip("only debug builds have crash points")
+}
+
+/// Where a child of [`as_ordinary_user`] finds a program that it can start.
+const PROGRAM: &str = "BELLJAR_TEST_PROGRAM";
+
+/// The program under test, where this user can reach it.
+pub(crate) fn program() -> String {
+    std::env::var(PROGRAM).unwrap_or_else(|_| BELLJAR.to_owned())
+}
+
+/// Whether [`as_ordinary_user`] started this process.
+pub(crate) fn is_ordinary_users_child() -> bool {
+    std::env::var_os(PROGRAM).is_some()
+}
+
+/// Runs tests of this program again, as a user who has a program to start and a place of their own.
+pub(crate) fn as_ordinary_user(tests: &str) {
+    let (place, user) = (Place::new(), 12_353);
+    fs::set_permissions(place.path(), PermissionsExt::from_mode(0o755)).unwrap();
+    let (program, suite) = (place.path().join("belljar"), place.path().join("tests"));
+    fs::copy(BELLJAR, &program).unwrap();
+    fs::copy(std::env::current_exe().unwrap(), &suite).unwrap();
+    let own: &Path = &place.path().join("own");
+    fs::create_dir(own).unwrap();
+    chown(own, Some(user), Some(user)).unwrap();
+    let id = user.to_string();
+    let mut command = place.command("setpriv");
+    command.args(["--reuid", &id, "--regid", &id, "--clear-groups"]).arg(&suite);
+    command.args([tests, "--test-threads", "2"]).current_dir("/");
+    command.env("PATH", "/usr/bin:/bin").env("TMPDIR", own).env(PROGRAM, &program);
+    let ran = outcome(command.stdin(Stdio::null()).output().unwrap());
+    assert_eq!(ran.status, Some(0), "{}{}", ran.stdout, ran.stderr);
 }
 
 /// Runs a test to its end.

@@ -8,11 +8,11 @@ use std::{
 
 use belljar_contract::Verdict;
 use belljar_store::{ApprovalState, Approvals, FILE_NAME};
-use belljar_testing::sandboxed;
+use belljar_testing::{crash_points, sandboxed};
 use serde_json::{Value, json};
 
 use crate::{
-    command::{block_on, no_sandbox, outcome},
+    command::{block_on, outcome},
     crash_points::{PARALLEL, SEQUENTIAL, check},
     ledger_support::{
         LedgerProject,
@@ -20,11 +20,6 @@ use crate::{
         killed,
     },
 };
-
-/// Whether this machine, or this build, has nothing to kill.
-fn cannot_crash() -> bool {
-    no_sandbox() || cfg!(not(debug_assertions))
-}
 
 fn start(project: &LedgerProject, (language, code): (&str, &str), crash_at: Option<&str>) -> Child {
     let arguments = ["run", "--durable", "--json", "--language", language, "-c", code];
@@ -89,11 +84,10 @@ fn d7_killed_while_a_person_is_asked_it_finishes_without_repeating_a_call() {
     }
 }
 
+#[sandboxed]
+#[crash_points]
 #[test]
 fn d7_killed_between_consent_and_call_nobody_is_asked_again() {
-    if cannot_crash() {
-        return;
-    }
     for code in ONE_ASKED {
         for point in ["approved", "admitted:2"] {
             let project = LedgerProject::with(Http, ASKING);
@@ -109,11 +103,10 @@ fn d7_killed_between_consent_and_call_nobody_is_asked_again() {
     }
 }
 
+#[sandboxed]
+#[crash_points]
 #[test]
 fn d7_killed_right_before_the_question_is_put_it_is_put_after() {
-    if cannot_crash() {
-        return;
-    }
     let project = LedgerProject::with(Stdio, ASKING);
     run_until(&project, ONE_ASKED[0], "noted");
     assert_eq!(project.pending().len(), 0);
@@ -124,11 +117,10 @@ fn d7_killed_right_before_the_question_is_put_it_is_put_after() {
     check(&project, &ended.json(), Some(&[]), "noted");
 }
 
+#[sandboxed]
+#[crash_points]
 #[test]
 fn d8_killed_again_while_it_is_resumed() {
-    if cannot_crash() {
-        return;
-    }
     for code in PARALLEL {
         let project = LedgerProject::new(Http);
         run_until(&project, code, "sent:2");
@@ -151,11 +143,10 @@ fn d8_killed_again_while_it_is_resumed() {
 }
 
 /// Consent to one repetition is not consent to the next.
+#[sandboxed]
+#[crash_points]
 #[test]
 fn d8_a_call_in_doubt_twice_is_asked_about_twice() {
-    if cannot_crash() {
-        return;
-    }
     let project = LedgerProject::new(Http);
     run_until(&project, ONE_ASKED[0], "answered:2");
     assert_eq!(project.count("did effect one"), 1);
@@ -292,11 +283,10 @@ fn d8_a_killed_host_is_gone_before_its_parent_has_noticed() {
     child.wait().unwrap();
 }
 
+#[sandboxed]
+#[crash_points]
 #[test]
 fn d8_of_two_that_resume_one_run_one_goes_on() {
-    if cannot_crash() {
-        return;
-    }
     for code in SEQUENTIAL {
         let project = LedgerProject::new(Http);
         run_until(&project, code, "ended:2");
@@ -320,11 +310,10 @@ fn d8_of_two_that_resume_one_run_one_goes_on() {
     }
 }
 
+#[sandboxed]
+#[crash_points]
 #[test]
 fn d8_other_code_than_was_begun_is_not_resumed() {
-    if cannot_crash() {
-        return;
-    }
     for (language, code) in PARALLEL {
         for (before, after) in [("'a'", "'z'"), ("effect('last')", "effect('z')")] {
             let project = LedgerProject::new(Http);

@@ -5,15 +5,13 @@
 
 use std::time::Duration;
 
+use belljar_testing::{crash_points, sandboxed};
 use serde_json::{Value, json};
 
-use crate::{
-    command::no_sandbox,
-    ledger_support::{
-        LedgerProject, Transport,
-        Transport::{Http, Stdio},
-        killed,
-    },
+use crate::ledger_support::{
+    LedgerProject, Transport,
+    Transport::{Http, Stdio},
+    killed,
 };
 
 /// One after the other, with time passing before and between; chance is part of what is asked.
@@ -90,9 +88,6 @@ const NOTHING: LostCalls = Some(&[]);
 
 /// A run of each language, killed and resumed to its end.
 fn survives(transport: Transport, codes: [(&str, &str); 2], kill: &Kill, lost: LostCalls) {
-    if no_sandbox() || (matches!(kill, Kill::At(_)) && cfg!(not(debug_assertions))) {
-        return;
-    }
     for (language, code) in codes {
         let project = LedgerProject::new(transport);
         let place = match kill {
@@ -145,6 +140,7 @@ pub(crate) fn check(project: &LedgerProject, result: &Value, lost: LostCalls, ab
     }
 }
 
+#[sandboxed]
 #[test]
 fn d8_killed_before_the_first_call() {
     let begun = |project: &LedgerProject| {
@@ -154,6 +150,8 @@ fn d8_killed_before_the_first_call() {
     survives(Http, SEQUENTIAL, &Kill::When(begun), NOTHING);
 }
 
+#[sandboxed]
+#[crash_points]
 #[test]
 fn d8_killed_between_asking_and_intent() {
     survives(Stdio, SEQUENTIAL, &Kill::At("asked:1"), NOTHING);
@@ -161,6 +159,8 @@ fn d8_killed_between_asking_and_intent() {
     survives(Stdio, PARALLEL, &Kill::At("asked:3"), None);
 }
 
+#[sandboxed]
+#[crash_points]
 #[test]
 fn d8_killed_after_the_intent_and_before_the_call_leaves() {
     // It did not happen, which only somebody who looks can know.
@@ -169,6 +169,7 @@ fn d8_killed_after_the_intent_and_before_the_call_leaves() {
     survives(Http, PARALLEL, &Kill::At("sent:2"), None);
 }
 
+#[sandboxed]
 #[test]
 fn d8_killed_in_a_call_before_its_effect() {
     let asked = |project: &LedgerProject| {
@@ -181,6 +182,7 @@ fn d8_killed_in_a_call_before_its_effect() {
     survives(Stdio, SEQUENTIAL, &Kill::When(asked), NOTHING);
 }
 
+#[sandboxed]
 #[test]
 fn d8_killed_after_the_effect_and_before_the_answer() {
     let did = |project: &LedgerProject| {
@@ -191,6 +193,8 @@ fn d8_killed_after_the_effect_and_before_the_answer() {
     survives(Stdio, SEQUENTIAL, &Kill::When(did), Some(&["three"]));
 }
 
+#[sandboxed]
+#[crash_points]
 #[test]
 fn d8_killed_after_the_answer_and_before_the_outcome_is_on_disk() {
     // The first thing that arrives is the timer.
@@ -198,6 +202,8 @@ fn d8_killed_after_the_answer_and_before_the_outcome_is_on_disk() {
     survives(Stdio, PARALLEL, &Kill::At("answered:1"), None);
 }
 
+#[sandboxed]
+#[crash_points]
 #[test]
 fn d8_killed_after_the_outcome_and_before_the_code_has_it() {
     survives(Stdio, SEQUENTIAL, &Kill::At("ended:2"), NOTHING);
@@ -205,6 +211,7 @@ fn d8_killed_after_the_outcome_and_before_the_code_has_it() {
     survives(Http, PARALLEL, &Kill::At("ended:2"), None);
 }
 
+#[sandboxed]
 #[test]
 fn d8_killed_between_two_calls_while_a_timer_runs() {
     let waits = |project: &LedgerProject| {
@@ -214,6 +221,7 @@ fn d8_killed_between_two_calls_while_a_timer_runs() {
     survives(Stdio, SEQUENTIAL, &Kill::When(waits), NOTHING);
 }
 
+#[sandboxed]
 #[test]
 fn d8_killed_with_two_of_three_parallel_calls_finished() {
     let two_of_three = |project: &LedgerProject| {
@@ -226,6 +234,7 @@ fn d8_killed_with_two_of_three_parallel_calls_finished() {
     survives(Stdio, PARALLEL, &Kill::When(two_of_three), NOTHING);
 }
 
+#[sandboxed]
 #[test]
 fn d8_killed_with_all_parallel_calls_in_doubt() {
     let all_did = |project: &LedgerProject| {
@@ -239,6 +248,7 @@ fn d8_killed_with_all_parallel_calls_in_doubt() {
     survives(Http, PARALLEL, &Kill::When(all_did), Some(&["a", "b", "c"]));
 }
 
+#[sandboxed]
 #[test]
 fn d8_killed_in_a_call_that_may_be_repeated() {
     let did = |project: &LedgerProject| {
@@ -249,6 +259,8 @@ fn d8_killed_in_a_call_that_may_be_repeated() {
     survives(Stdio, PARALLEL, &Kill::When(did), NOTHING);
 }
 
+#[sandboxed]
+#[crash_points]
 #[test]
 fn d8_killed_after_the_last_call_and_before_the_result() {
     survives(Stdio, SEQUENTIAL, &Kill::At("finished"), NOTHING);

@@ -1,7 +1,7 @@
 //! Hostile shell scripts through the real engine.
 
 use crate::{
-    command::{BELLJAR, Place, no_sandbox, outcome},
+    command::{BELLJAR, Place, outcome},
     escape_bait::{Aim, Payload, contained, controls, killed_hosts_leave_nothing, payload},
 };
 use belljar_testing::sandboxed;
@@ -187,11 +187,10 @@ fn harm() -> Vec<Payload> {
     payloads
 }
 
+#[sandboxed]
 #[test]
 fn scripts_reach_nothing() {
-    if !no_sandbox() {
-        contained("bash", &seekers());
-    }
+    contained("bash", &seekers());
 }
 
 #[test]
@@ -199,20 +198,18 @@ fn scripts_reach_it_outside() {
     controls(&["bash"], &seekers());
 }
 
+#[sandboxed]
 #[test]
 fn harm_stays_in_the_cell() {
-    if !no_sandbox() {
-        contained("bash", &harm());
-    }
+    contained("bash", &harm());
 }
 
+#[sandboxed]
 #[test]
 fn a_killed_host_leaves_no_shell() {
-    if !no_sandbox() {
-        let code = "touch /work/new {home}/granted/new; trap '' TERM; \
-                    (sleep {mark} & sleep {mark} & wait) & sleep {mark}";
-        killed_hosts_leave_nothing("bash", code);
-    }
+    let code = "touch /work/new {home}/granted/new; trap '' TERM; \
+                (sleep {mark} & sleep {mark} & wait) & sleep {mark}";
+    killed_hosts_leave_nothing("bash", code);
 }
 
 /// Grants whose paths do not fit into a small packet do no harm to the zygote.

@@ -1,9 +1,6 @@
 //! Hostile Python through the real engine, with nothing refused by the language itself.
 
-use crate::{
-    command::no_sandbox,
-    escape_bait::{Aim, Payload, contained, controls, killed_hosts_leave_nothing, payload},
-};
+use crate::escape_bait::{Aim, Payload, contained, controls, killed_hosts_leave_nothing, payload};
 use belljar_testing::sandboxed;
 
 /// What each way to `os` does once it is there: reads the secret, the environment and every
@@ -255,11 +252,10 @@ fn ways_to_os_lead_there_outside() {
     controls(&["python3"], &ways());
 }
 
+#[sandboxed]
 #[test]
 fn files_network_and_processes_are_out_of_reach() {
-    if !no_sandbox() {
-        contained("python", &others());
-    }
+    contained("python", &others());
 }
 
 #[test]
@@ -267,18 +263,16 @@ fn files_network_and_processes_are_in_reach_outside() {
     controls(&["python3"], &others());
 }
 
+#[sandboxed]
 #[test]
 fn harm_stays_in_the_cell() {
-    if !no_sandbox() {
-        contained("python", &harm());
-    }
+    contained("python", &harm());
 }
 
+#[sandboxed]
 #[test]
 fn a_killed_host_leaves_no_python() {
-    if !no_sandbox() {
-        let code = "import os, time\nopen('/work/new', 'w').close()\n\
-                    open('{home}/granted/new', 'w').close()\nos.fork()\ntime.sleep(60)";
-        killed_hosts_leave_nothing("python", code);
-    }
+    let code = "import os, time\nopen('/work/new', 'w').close()\n\
+                open('{home}/granted/new', 'w').close()\nos.fork()\ntime.sleep(60)";
+    killed_hosts_leave_nothing("python", code);
 }

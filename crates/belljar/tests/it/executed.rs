@@ -3,22 +3,16 @@
 
 use std::{
     fs,
-    os::unix::fs::{PermissionsExt, chown, symlink},
+    os::unix::fs::{PermissionsExt, symlink},
     path::{Path, PathBuf},
-    process::Stdio,
 };
 
-use rustix::process::getuid;
+use belljar_testing::{as_root, sandboxed};
 use serde_json::Value;
 
-use crate::command::{BELLJAR, Outcome, Place, no_sandbox, outcome};
-
-/// Where a child that is an ordinary user finds a program it can start.
-const PROGRAM: &str = "BELLJAR_TEST_PROGRAM_EXECUTED";
-
-fn unable() -> bool {
-    std::env::var_os(PROGRAM).is_none() && no_sandbox()
-}
+use crate::command::{
+    BELLJAR, Outcome, Place, as_ordinary_user, is_ordinary_users_child, outcome, program,
+};
 
 /// A repository of git that its operator looks at afterwards.
 struct Repository {
@@ -48,7 +42,7 @@ impl Repository {
 
     /// Runs bash on the repository; the result as JSON.
     fn run(&self, flags: &[&str], code: &str) -> Value {
-        let program = std::env::var(PROGRAM).unwrap_or_else(|_| BELLJAR.to_owned());
+        let program = program();
         let mut command = self.place.command(&program);
         command.args(["run", "--json", "--language", "bash"]).args(flags).args(["--code", code]);
         let ran = outcome(command.current_dir(&self.root).output().unwrap());
@@ -79,11 +73,9 @@ fn told<'a>(result: &'a Value, path: &str) -> (bool, &'a str) {
 const MONITOR: &str = r#"printf '[core]\n\tfsmonitor = "echo PWNED >&2; false"\n' >> /work/.git/config
 echo changed > /work/main.txt"#;
 
+#[sandboxed]
 #[test]
 fn s4_git_executes_nothing_of_a_run_at_the_next_status() {
-    if unable() {
-        return;
-    }
     let repository = Repository::new();
     let before = repository.text(".git/config");
     let result = repository.commit(&[], MONITOR);
@@ -111,11 +103,9 @@ for file in .git/hooks/post-checkout .git/info/attributes .git/modules/m/config 
     echo made > "$file"
 done"#;
 
+#[sandboxed]
 #[test]
 fn s4_all_names_and_spellings_are_told_and_left_out() {
-    if unable() {
-        return;
-    }
     let repository = Repository::new();
     let result = repository.commit(&[], MANY);
     let withheld = [
@@ -160,11 +150,9 @@ fn s4_all_names_and_spellings_are_told_and_left_out() {
     assert_eq!(repository.text(".vscode/tasks.json").as_deref(), Some("made\n"));
 }
 
+#[sandboxed]
 #[test]
 fn s4_a_file_a_link_and_a_removal_count_too() {
-    if unable() {
-        return;
-    }
     let repository = Repository::new();
     for name in ["sub", "gone"] {
         fs::create_dir_all(repository.root.join(name).join(".git")).unwrap();
@@ -188,11 +176,9 @@ fn s4_a_file_a_link_and_a_removal_count_too() {
     assert_eq!(repository.text("evil/config").as_deref(), Some("x\n"));
 }
 
+#[sandboxed]
 #[test]
 fn s4_a_workspace_inside_is_not_committed_to() {
-    if unable() {
-        return;
-    }
     let repository = Repository::new();
     let hooks = ["--workspace", ".git/hooks", "--commit"];
     let result = repository.run(&hooks, "echo x > /work/post-checkout");
@@ -208,11 +194,9 @@ fn s4_a_workspace_inside_is_not_committed_to() {
 }
 
 /// Names are matched as the commit matches them, and what is said of others is true.
+#[sandboxed]
 #[test]
 fn s4_a_name_is_released_in_any_spelling() {
-    if unable() {
-        return;
-    }
     let repository = Repository::new();
     let code = "cd /work; for file in .envrc b.code-workspace belljar.toml .vimrc; do echo a > $file; done";
     let result = repository.commit(&["--commit-executable", ".Envrc,a.code-workspace"], code);
@@ -236,11 +220,9 @@ fn s4_a_name_is_released_in_any_spelling() {
 }
 
 /// The user's own file may name what is always committed; a project's may not.
+#[sandboxed]
 #[test]
 fn s4_only_the_users_own_file_releases_names() {
-    if unable() {
-        return;
-    }
     let repository = Repository::new();
     let setting = "[workspace]\ncommit_executable = ['.envrc']\n";
     let own = repository.place.file(".config/belljar/belljar.toml", setting);
@@ -277,11 +259,9 @@ pub(crate) fn is_withheld(path: &Path) -> bool {
 }
 
 /// Under `--write` what is there is only read, and what is made is taken back.
+#[sandboxed]
 #[test]
 fn s4_what_is_written_directly_is_fixed_too() {
-    if unable() {
-        return;
-    }
     let repository = Repository::new();
     for (path, text) in [(".envrc", "own"), ("sub/.git/config", "own")] {
         fs::create_dir_all(repository.root.join(path).parent().unwrap()).unwrap();
@@ -319,9 +299,10 @@ fn s4_what_is_written_directly_is_fixed_too() {
 }
 
 /// The files of a workflow are under the same list; between its tasks nothing is lost.
+#[sandboxed]
 #[test]
 fn s4_a_workflow_commits_it_only_by_name_too() {
-    if unable() || std::env::var_os(PROGRAM).is_some() {
+    if is_ordinary_users_child() {
         return;
     }
     let file = "settings: {files: true}\ntasks:\n  - id: change\n    language: bash\n    code: |\n      \
@@ -355,29 +336,9 @@ fn s4_a_workflow_commits_it_only_by_name_too() {
 }
 
 /// All of this once more for a host that is an ordinary user.
+#[sandboxed]
+#[as_root]
 #[test]
 fn s4_all_of_this_holds_for_an_ordinary_user() {
-    if unable() || !getuid().is_root() {
-        return;
-    }
-    as_ordinary_user("executed::", PROGRAM);
-}
-
-/// Runs tests of this program again, as a user who has a program to start and a place of their own.
-pub(crate) fn as_ordinary_user(tests: &str, variable: &str) {
-    let (place, user) = (Place::new(), 12_353);
-    fs::set_permissions(place.path(), PermissionsExt::from_mode(0o755)).unwrap();
-    let (program, suite) = (place.path().join("belljar"), place.path().join("tests"));
-    fs::copy(BELLJAR, &program).unwrap();
-    fs::copy(std::env::current_exe().unwrap(), &suite).unwrap();
-    let own: &Path = &place.path().join("own");
-    fs::create_dir(own).unwrap();
-    chown(own, Some(user), Some(user)).unwrap();
-    let id = user.to_string();
-    let mut command = place.command("setpriv");
-    command.args(["--reuid", &id, "--regid", &id, "--clear-groups"]).arg(&suite);
-    command.args([tests, "--test-threads", "2"]).current_dir("/");
-    command.env("PATH", "/usr/bin:/bin").env("TMPDIR", own).env(variable, &program);
-    let ran = outcome(command.stdin(Stdio::null()).output().unwrap());
-    assert_eq!(ran.status, Some(0), "{}{}", ran.stdout, ran.stderr);
+    as_ordinary_user("executed::");
 }

@@ -103,7 +103,7 @@ impl Events {
 pub(crate) fn http_tool(place: &Place, program: &str) -> Command {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
     let elsewhere = std::env::var_os("BELLJAR_HTTP_TOOLS");
-    let mut script = place.command(&format!("{root}/scripts/http-tools"));
+    let mut script = place.command(format!("{root}/scripts/http-tools"));
     // pip's own configuration says where packages come from.
     let pip = std::env::vars_os().filter(|(name, _)| {
         name.to_str().is_some_and(|name| name.starts_with("PIP_") || name == "HOME")
@@ -115,5 +115,5 @@ pub(crate) fn http_tool(place: &Place, program: &str) -> Command {
     let installed = script.output().expect("there is a shell");
     assert!(installed.status.success(), "{}", String::from_utf8_lossy(&installed.stderr));
     let tools = elsewhere.map_or_else(|| format!("{root}/target/http-tools").into(), PathBuf::from);
-    place.command(&tools.join("venv/bin").join(program).to_string_lossy())
+    place.command(tools.join("venv/bin").join(program))
 }

@@ -3,10 +3,10 @@
 use belljar_testing::sandboxed;
 use serde_json::{Value, json};
 
-use crate::{command::no_sandbox, project_support::CountingProject, stdio_support::StdioServer};
+use crate::{project_support::CountingProject, stdio_support::StdioServer};
 
 #[test]
-fn d5_a_shell_finds_tools_and_runs_code_with_them() {
+fn d5_a_shell_finds_tools() {
     let project = CountingProject::trusting("");
     let found = project.belljar(&["tools", "search", "sum of two numbers", "--json"]).json();
     assert_eq!(found[0]["name"], "count__add");
@@ -15,9 +15,12 @@ fn d5_a_shell_finds_tools_and_runs_code_with_them() {
     SCORE  NAME        WHY                               DESCRIPTION
     1.30   count__add  add, two, numbers, meaning 100 %  Add two numbers.
     ");
-    if no_sandbox() {
-        return;
-    }
+}
+
+#[sandboxed]
+#[test]
+fn d5_a_shell_runs_code_with_tools_that_fit() {
+    let project = CountingProject::trusting("");
     let code = "return await mcp.count.add({ a: 1, b: 2 })";
     let result = project.run(code, &["--intent", "sum of two numbers"]);
     assert_eq!(result["result"], json!({"sum": 3}), "{result:#}");

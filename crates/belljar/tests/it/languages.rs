@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use belljar_testing::sandboxed;
+use belljar_testing::{as_root, sandboxed};
 use serde_json::{Value, json};
 
-use crate::command::{BELLJAR, Place, belljar, no_sandbox, outcome};
+use crate::command::{BELLJAR, Place, belljar, outcome};
 
 /// The result of a run in a place of its own.
 fn run(arguments: &[&str]) -> Value {
@@ -223,11 +223,10 @@ fn a5_bad_grants_are_told() {
 }
 
 /// A root host shows cells the files of their owner as their own, which not every file system can do.
+#[sandboxed]
+#[as_root]
 #[test]
 fn a5_a_file_system_that_maps_no_owner_is_told() {
-    if no_sandbox() || !rustix::process::getuid().is_root() {
-        return;
-    }
     let script = r#"mkdir d && mount -t "$1" "$1" d && echo there > d/x &&
         exec "$2" run --json -l bash -c 'cat "$DIR/x"' --env DIR="$PWD/d" --read d"#;
     let granted = |file_system: &str| {

@@ -4,7 +4,7 @@
     clippy::unwrap_used,
     clippy::panic,
     clippy::indexing_slicing,
-    reason = "in a test these are how a failure is told"
+    reason = "a test fails this way"
 )]
 
 mod chaos;
@@ -41,6 +41,8 @@ mod measured;
 mod orphans;
 mod other_projects;
 mod owners;
+#[path = "../../../belljar-testing/shared/place.rs"]
+mod place;
 mod project_support;
 mod protected;
 mod real_servers;
@@ -54,6 +56,8 @@ mod serve_workflows;
 mod session_host;
 mod session_tools;
 mod signals;
+#[path = "../../../belljar-testing/shared/skip.rs"]
+mod skip;
 mod stdio_support;
 mod storage;
 mod workflow_agents;
@@ -65,5 +69,5 @@ mod workflow_sandboxes;
 mod workflow_support;
 mod workspace;
 
-// Where `#[sandboxed]` looks for it.
-use command::no_sandbox;
+// Where the attributes of belljar-testing look for them.
+use command::{no_crash_points, no_sandbox, not_root};

@@ -10,11 +10,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rustix::process::getuid;
+use belljar_testing::{as_root, sandboxed};
 use serde_json::{Value, json};
 
 use crate::{
-    command::{BELLJAR, Place, no_sandbox},
+    command::{BELLJAR, Place},
     descendants::descendants,
 };
 
@@ -160,18 +160,17 @@ fn place_with_servers() -> Place {
     place
 }
 
+#[sandboxed]
 #[test]
 fn d1_a_killed_host_leaves_no_process_of_twenty_servers_and_a_thousand_runs() {
-    if !no_sandbox() {
-        leaves_no_process(None, 1000);
-    }
+    leaves_no_process(None, 1000);
 }
 
+#[sandboxed]
+#[as_root]
 #[test]
 fn d1_a_killed_host_of_an_ordinary_user_leaves_no_process() {
-    if !no_sandbox() && getuid().is_root() {
-        leaves_no_process(Some(12_348), 100);
-    }
+    leaves_no_process(Some(12_348), 100);
 }
 
 #[expect(clippy::print_stderr, reason = "what it costs is said aloud")]

@@ -3,23 +3,18 @@
 
 use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf};
 
+use belljar_testing::{as_root, sandboxed};
 use rustix::process::getuid;
 use serde_json::Value;
 
 use crate::{
-    command::{BELLJAR, Place, no_sandbox, outcome},
-    executed::{as_ordinary_user, is_withheld},
+    command::{Place, as_ordinary_user, is_ordinary_users_child, outcome, program},
+    executed::is_withheld,
     mcp_support::serve_in,
 };
 
-/// Where a child that is an ordinary user finds a program it can start.
-const PROGRAM: &str = "BELLJAR_TEST_PROGRAM_PROJECTS";
 const SECRET: &str = "a secret of another project's";
 const OWN: [&str; 3] = [".belljar/token", ".mcp.json", "belljar.toml"];
-
-fn unable() -> bool {
-    std::env::var_os(PROGRAM).is_none() && no_sandbox()
-}
 
 /// Projects beside each other: `here` is where the program runs.
 struct Projects {
@@ -45,7 +40,7 @@ impl Projects {
     }
 
     fn run(&self, flags: &[&str], code: &str) -> Value {
-        let program = std::env::var(PROGRAM).unwrap_or_else(|_| BELLJAR.to_owned());
+        let program = program();
         let mut command = self.place.command(&program);
         command.args(["run", "--json", "--language", "bash"]).args(flags).args(["--code", code]);
         outcome(command.current_dir(self.above.join("here")).output().unwrap()).json()
@@ -70,11 +65,9 @@ impl Projects {
     }
 }
 
+#[sandboxed]
 #[test]
 fn s6_no_granted_tree_shows_another_project() {
-    if unable() {
-        return;
-    }
     let projects = Projects::new();
     let above = projects.above.to_str().unwrap();
     let (other, there) = (format!("{above}/other"), format!("{above}/deep/down/there"));
@@ -100,11 +93,9 @@ fn s6_no_granted_tree_shows_another_project() {
     assert_eq!(result["stdout"], "beside", "{result:#}");
 }
 
+#[sandboxed]
 #[test]
 fn s6_no_commit_and_no_grant_changes_another_project() {
-    if unable() {
-        return;
-    }
     let projects = Projects::new();
     let code =
         "cd /work; mkdir -p .belljar; for f in .belljar/token .mcp.json belljar.toml src/main.txt
@@ -140,11 +131,9 @@ fn s6_no_commit_and_no_grant_changes_another_project() {
 }
 
 /// Links are followed to what they lead to, as for the run's own project.
+#[sandboxed]
 #[test]
 fn s6_a_link_does_not_lead_around_it() {
-    if unable() {
-        return;
-    }
     let projects = Projects::new();
     let other = projects.above.join("other");
     fs::rename(other.join(".mcp.json"), other.join("src/servers.json")).unwrap();
@@ -155,9 +144,11 @@ fn s6_a_link_does_not_lead_around_it() {
 }
 
 /// What cannot be looked into may hold anything, and is not shown.
+#[sandboxed]
 #[test]
 fn s6_a_directory_that_cannot_be_looked_into_is_not_open() {
-    if unable() || getuid().is_root() {
+    // Root can look into any directory; the child of `s6_all_of_this_holds_for_an_ordinary_user` cannot.
+    if getuid().is_root() {
         return;
     }
     let projects = Projects::new();
@@ -170,9 +161,10 @@ fn s6_a_directory_that_cannot_be_looked_into_is_not_open() {
 }
 
 /// Over HTTP the client chooses the directory.
+#[sandboxed]
 #[test]
 fn s6_clients_of_a_server_reach_no_other_project() {
-    if unable() || std::env::var_os(PROGRAM).is_some() {
+    if is_ordinary_users_child() {
         return;
     }
     let projects = Projects::new();
@@ -217,10 +209,9 @@ fn s6_clients_of_a_server_reach_no_other_project() {
 }
 
 /// All of this once more for a host that is an ordinary user.
+#[sandboxed]
+#[as_root]
 #[test]
 fn s6_all_of_this_holds_for_an_ordinary_user() {
-    if unable() || !getuid().is_root() {
-        return;
-    }
-    as_ordinary_user("other_projects::", PROGRAM);
+    as_ordinary_user("other_projects::");
 }

@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use rustix::process::getuid;
+use belljar_testing::as_root;
 
 use crate::command::{BELLJAR, Outcome, Place, outcome};
 
@@ -29,11 +29,8 @@ struct SharedDirectory {
 }
 
 impl SharedDirectory {
-    /// Nothing if this is not root, who alone can act as others.
-    fn new() -> Option<Self> {
-        if !getuid().is_root() {
-            return None;
-        }
+    /// Only root can make it: it acts as other users.
+    fn new() -> Self {
         let place = Place::new();
         open_to(place.path(), 0o755);
         let program = place.path().join("belljar");
@@ -41,7 +38,7 @@ impl SharedDirectory {
         let directory = place.path().join("shared");
         fs::create_dir(&directory).unwrap();
         open_to(&directory, 0o1777);
-        Some(Self { place, program, directory })
+        Self { place, program, directory }
     }
 
     /// Runs the program there as a user, for as long as `SERVED` says at most.
@@ -102,9 +99,10 @@ fn assert_refused(ran: &Outcome, why: &str) {
 }
 
 /// A token that its planter knows would let them use everything of the host's.
+#[as_root]
 #[test]
 fn s3_a_planted_token_lets_nobody_into_a_host_of_root() {
-    let Some(shared) = SharedDirectory::new() else { return };
+    let shared = SharedDirectory::new();
     let planted = shared.plant(ATTACKER, ".belljar/token", TOKEN, 0o600);
     let stranger = format!("belongs to user {ATTACKER}");
     assert_refused(&shared.belljar(0, &SERVE), &stranger);
@@ -121,9 +119,10 @@ fn s3_a_planted_token_lets_nobody_into_a_host_of_root() {
 }
 
 /// A directory that its planter can write to: the victim's client would send its token anywhere.
+#[as_root]
 #[test]
 fn s3_a_token_is_not_sent_where_somebody_else_says() {
-    let Some(shared) = SharedDirectory::new() else { return };
+    let shared = SharedDirectory::new();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
     let pid = std::process::id();
@@ -176,9 +175,10 @@ fn s3_a_token_is_not_sent_where_somebody_else_says() {
 }
 
 /// A database that its planter can write to: every approval in it may be forged.
+#[as_root]
 #[test]
 fn s3_a_planted_database_decides_nothing() {
-    let Some(shared) = SharedDirectory::new() else { return };
+    let shared = SharedDirectory::new();
     shared.plant(VICTIM, ".mcp.json", r#"{"mcpServers": {"s": {"command": "true"}}}"#, 0o644);
     let database = shared.plant(ATTACKER, ".belljar/belljar.db", "", 0o666);
     let stranger = format!("belongs to user {ATTACKER}");
@@ -203,9 +203,10 @@ fn s3_a_planted_database_decides_nothing() {
 }
 
 /// Configuration that somebody else has planted is passed over, which is told; what needs none runs.
+#[as_root]
 #[test]
 fn s3_a_planted_configuration_is_passed_over_and_told() {
-    let Some(shared) = SharedDirectory::new() else { return };
+    let shared = SharedDirectory::new();
     let planted = shared.plant(ATTACKER, "belljar.toml", "[limits]\ntimeout = '1 parsec'\n", 0o644);
     let ran = shared.belljar(VICTIM, &["run", "-c", "return 6 * 7", "--json"]);
     assert!(ran.stderr.contains(&format!("belongs to user {ATTACKER}")), "{ran:#?}");
@@ -219,9 +220,10 @@ fn s3_a_planted_configuration_is_passed_over_and_told() {
 }
 
 /// Where others could exchange the state between a look and its use, none is used and none is made.
+#[as_root]
 #[test]
 fn s3_state_is_not_kept_where_others_could_exchange_it() {
-    let Some(shared) = SharedDirectory::new() else { return };
+    let shared = SharedDirectory::new();
     open_to(&shared.directory, 0o777);
     assert_refused(&shared.belljar(VICTIM, &SERVE), "chmod go-w");
     assert!(!shared.state().exists());

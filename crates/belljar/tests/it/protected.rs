@@ -4,26 +4,18 @@ use std::{
     fs,
     os::unix::fs::{PermissionsExt, chown, symlink},
     path::{Path, PathBuf},
-    process::Stdio,
 };
 
 use belljar_contract::{ErrorCode, Grants, Language, RunRequest, RunResult, Workspace};
 use belljar_project::Sandbox;
-use rustix::process::getuid;
+use belljar_testing::{as_root, sandboxed};
 
-use crate::command::{BELLJAR, Place, no_sandbox, outcome};
+use crate::command::{Place, as_ordinary_user, outcome, program};
 
-/// Where a child that is an ordinary user finds a program it can start.
-const PROGRAM: &str = "BELLJAR_TEST_PROGRAM";
 /// Where a child in a mount namespace of its own finds the project.
 const MOUNTED: &str = "BELLJAR_TEST_MOUNTED";
 const OWN: [&str; 3] = [".belljar", "belljar.toml", ".mcp.json"];
 const SECRET: &str = "a secret of the project's";
-
-/// The child of a test that was able is, and may not reach the program its parent asks.
-fn unable() -> bool {
-    std::env::var_os(PROGRAM).is_none() && no_sandbox()
-}
 
 /// A project with state and configuration, and what else is in one.
 struct Project {
@@ -62,7 +54,7 @@ impl Project {
 }
 
 fn run_with(protected: Vec<PathBuf>, request: RunRequest) -> RunResult {
-    let program = std::env::var(PROGRAM).unwrap_or_else(|_| BELLJAR.to_owned());
+    let program = program();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let sandbox = Sandbox::builder().program(program).ready([]).pool(0).protect(protected);
@@ -119,11 +111,9 @@ fn refusal(result: &RunResult) -> &str {
 const ASKED: [&str; 5] =
     [".belljar", ".belljar/belljar.db", "belljar.toml", ".mcp.json", "src/main.py"];
 
+#[sandboxed]
 #[test]
 fn a5_a_workspace_does_not_show_it() {
-    if unable() {
-        return;
-    }
     let project = Project::new();
     let code = reads(Path::new("/work"), &ASKED);
     let found = value(&project.run(in_workspace(&code, &project.root, false)));
@@ -143,11 +133,9 @@ fn a5_a_workspace_does_not_show_it() {
     assert_eq!(value(&project.run(request)), serde_json::json!([false, false, "beside"]));
 }
 
+#[sandboxed]
 #[test]
 fn a5_a_workspace_around_the_project_does_not_show_it() {
-    if unable() {
-        return;
-    }
     let project = Project::new();
     fs::set_permissions(&project.root, PermissionsExt::from_mode(0o750)).unwrap();
     let code = reads(Path::new("/work/project"), &ASKED);
@@ -162,11 +150,9 @@ fn a5_a_workspace_around_the_project_does_not_show_it() {
     assert_eq!(found["belljar.toml"], SECRET);
 }
 
+#[sandboxed]
 #[test]
 fn a5_a_tree_to_read_does_not_show_it() {
-    if unable() {
-        return;
-    }
     let project = Project::new();
     let code = reads(&project.root, &ASKED);
     for granted in [&project.root, &project.above] {
@@ -184,11 +170,9 @@ fn a5_a_tree_to_read_does_not_show_it() {
 }
 
 /// Whoever replaces or makes a protected file while code runs does not show it to the code.
+#[sandboxed]
 #[test]
 fn a5_what_appears_during_the_run_is_not_seen_either() {
-    if unable() {
-        return;
-    }
     let project = Project::new();
     fs::remove_dir_all(project.root.join(".belljar")).unwrap();
     // A file that is written to in place: of what is new there, an overlay may not tell.
@@ -219,11 +203,9 @@ fn a5_what_appears_during_the_run_is_not_seen_either() {
     assert_eq!((&found[0], &found[1]), (&false.into(), &false.into()));
 }
 
+#[sandboxed]
 #[test]
 fn a5_it_cannot_be_granted_itself() {
-    if unable() {
-        return;
-    }
     let project = Project::new();
     let state = project.root.join(".belljar");
     for path in [&state, &state.join("belljar.db"), &project.root.join(".mcp.json")] {
@@ -236,11 +218,9 @@ fn a5_it_cannot_be_granted_itself() {
     assert!(run_with(Vec::new(), in_workspace("1", &state, false)).success);
 }
 
+#[sandboxed]
 #[test]
 fn a5_nothing_around_it_is_written_to() {
-    if unable() {
-        return;
-    }
     let project = Project::new();
     let src = project.root.join("src");
     let code = format!("open({:?}, 'w').write('x')", src.join("new.py"));
@@ -286,11 +266,9 @@ const TOLD: [(&str, bool, bool); 5] = [
     ("src/main.py", true, false),
 ];
 
+#[sandboxed]
 #[test]
 fn c1_a_commit_leaves_it_alone() {
-    if unable() {
-        return;
-    }
     let project = Project::new();
     let result = project.run(in_workspace(OVERWRITE, &project.root, true));
     assert!(result.success, "{result:#?}");
@@ -304,11 +282,9 @@ fn c1_a_commit_leaves_it_alone() {
     assert_eq!(fs::read_to_string(project.root.join(".mcp.json")).unwrap(), "from the guest");
 }
 
+#[sandboxed]
 #[test]
 fn c1_a_commit_does_not_make_it_either() {
-    if unable() {
-        return;
-    }
     let project = Project::new();
     fs::remove_dir_all(project.root.join(".belljar")).unwrap();
     for name in ["belljar.toml", ".mcp.json"] {
@@ -336,11 +312,9 @@ fn c1_a_commit_does_not_make_it_either() {
 }
 
 /// What leads to a protected path is not moved, removed or replaced from under it.
+#[sandboxed]
 #[test]
 fn c1_the_directory_around_it_stays_what_it_is() {
-    if unable() {
-        return;
-    }
     let attempts = [
         "import shutil; shutil.rmtree('/work/project')",
         "import shutil; shutil.rmtree('/work/project'); open('/work/project', 'w').write('x')",
@@ -366,11 +340,9 @@ fn c1_the_directory_around_it_stays_what_it_is() {
     assert!(!project.root.exists());
 }
 
+#[sandboxed]
 #[test]
 fn a5_it_does_not_come_back_as_an_artifact() {
-    if unable() {
-        return;
-    }
     let project = Project::new();
     // Made, named and taken away again: what is left in that place is the original.
     let code = "import os
@@ -395,35 +367,19 @@ artifact('src/main.py')";
 }
 
 /// All of this once more for a host that is an ordinary user.
+#[sandboxed]
+#[as_root]
 #[test]
 fn a5_all_of_this_holds_for_an_ordinary_user() {
-    if unable() || !getuid().is_root() {
-        return;
-    }
-    let (place, user) = (Place::new(), 12_347);
-    fs::set_permissions(place.path(), PermissionsExt::from_mode(0o755)).unwrap();
-    let (program, tests) = (place.path().join("belljar"), place.path().join("tests"));
-    fs::copy(BELLJAR, &program).unwrap();
-    fs::copy(std::env::current_exe().unwrap(), &tests).unwrap();
-    let own = place.path().join("own");
-    fs::create_dir(&own).unwrap();
-    chown(&own, Some(user), Some(user)).unwrap();
-    let id = user.to_string();
-    let mut command = place.command("setpriv");
-    command.args(["--reuid", &id, "--regid", &id, "--clear-groups"]).arg(&tests);
-    command.args(["protected::", "--test-threads", "2"]).current_dir("/");
-    command.env("PATH", "/usr/bin:/bin").env("TMPDIR", &own).env(PROGRAM, &program);
-    let ran = outcome(command.stdin(Stdio::null()).output().unwrap());
-    assert_eq!(ran.status, Some(0), "{}{}", ran.stdout, ran.stderr);
+    as_ordinary_user("protected::");
 }
 
 /// Directories of others on the way there: a layer could not show them as they are and let nobody in
 /// who was not. To read, they are as they were; a workspace is refused.
+#[sandboxed]
+#[as_root]
 #[test]
 fn a5_what_leads_there_may_belong_to_somebody_else() {
-    if unable() || !getuid().is_root() {
-        return;
-    }
     let project = Project::new();
     let (middle, inner) = (project.above.join("middle"), project.above.join("middle/project"));
     fs::create_dir(&middle).unwrap();
@@ -446,11 +402,10 @@ fn a5_what_leads_there_may_belong_to_somebody_else() {
 }
 
 /// The same files mounted elsewhere, in a mount namespace of the test's own.
+#[sandboxed]
+#[as_root]
 #[test]
 fn a5_other_mounts_of_it_are_closed_too() {
-    if unable() || !getuid().is_root() {
-        return;
-    }
     if let Some(root) = std::env::var_os(MOUNTED) {
         return check_other_mounts(Path::new(&root));
     }

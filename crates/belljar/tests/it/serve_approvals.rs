@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 
 use crate::{
     clients::{Client, MCP_1, MCP_2, MCP_2_LEGACY},
-    command::no_sandbox,
     mcp_support::Project,
 };
 
@@ -34,9 +33,6 @@ fn assert_denied(run: &Value) {
 
 /// A person at the client says yes, then no.
 fn decided_in(client: Client, over_http: bool) {
-    if no_sandbox() {
-        return;
-    }
     let project = project();
     let serving = over_http.then(|| project.serve(&[]));
     let ask =
@@ -54,31 +50,37 @@ fn decided_in(client: Client, over_http: bool) {
     assert!(audit.contains("mcp over"), "{audit}");
 }
 
+#[sandboxed]
 #[test]
 fn e2_elicitation_decides_in_python_mcp_1_over_stdio() {
     decided_in(MCP_1, false);
 }
 
+#[sandboxed]
 #[test]
 fn e2_elicitation_decides_in_python_mcp_1_over_http() {
     decided_in(MCP_1, true);
 }
 
+#[sandboxed]
 #[test]
 fn e2_elicitation_decides_in_python_mcp_2_over_stdio() {
     decided_in(MCP_2, false);
 }
 
+#[sandboxed]
 #[test]
 fn e2_elicitation_decides_in_python_mcp_2_over_http() {
     decided_in(MCP_2, true);
 }
 
+#[sandboxed]
 #[test]
 fn e2_elicitation_decides_in_python_mcp_2_legacy_over_stdio() {
     decided_in(MCP_2_LEGACY, false);
 }
 
+#[sandboxed]
 #[test]
 fn e2_elicitation_decides_in_python_mcp_2_legacy_over_http() {
     decided_in(MCP_2_LEGACY, true);
@@ -197,9 +199,6 @@ fn d8_a_run_whose_server_is_gone_goes_on_in_a_terminal() {
 
 /// The server dies while a person is being asked; they answer in a later session.
 fn decided_after_restart(client: Client) {
-    if no_sandbox() {
-        return;
-    }
     let project = project();
     let serving = project.serve(&[]);
     let asked = client.ask(&project, Some(&serving), &["--decide", "close", "--code", CODE]);
@@ -211,11 +210,13 @@ fn decided_after_restart(client: Client) {
     assert_eq!(project.counted(), ["first", "asked", "last"]);
 }
 
+#[sandboxed]
 #[test]
 fn d8_elicitation_decides_after_a_restart_in_python_mcp_1() {
     decided_after_restart(MCP_1);
 }
 
+#[sandboxed]
 #[test]
 fn d8_elicitation_decides_after_a_restart_in_python_mcp_2() {
     decided_after_restart(MCP_2);

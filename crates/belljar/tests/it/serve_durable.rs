@@ -1,5 +1,5 @@
-//! O2: durable runs of a server outlive it, whatever ends it, and go on by themselves; what a person
-//! decides moves them at once; who ends one does not start it.
+//! O2: durable runs outlive their server, whatever ends it, and resume by themselves. A person's decision
+//! resumes them at once, and a request to end a run does not start it.
 
 use std::{
     io::{BufRead as _, BufReader},
@@ -10,6 +10,7 @@ use belljar_testing::sandboxed;
 use serde_json::{Value, json};
 
 use crate::{
+    http_support::Events,
     ledger_support::{LedgerProject, Transport::Http},
     mcp_support::{RunningServer, serve_in, within},
 };
@@ -36,11 +37,31 @@ impl LedgerProject {
     }
 }
 
+/// Begins a run; its client follows it.
+fn follow(server: &RunningServer, request: &Value) -> (Events, String) {
+    let mut events = server.follow("POST /v1/runs", "", &request.to_string());
+    let id = events.until("started")["id"].as_str().unwrap().to_owned();
+    (events, id)
+}
+
 /// Begins a durable run; its client goes away.
 fn begin(server: &RunningServer, code: &str) -> String {
-    let body = json!({ "code": code, "durable": true }).to_string();
-    let mut events = server.follow("POST /v1/runs", "", &body);
-    events.until("started")["id"].as_str().unwrap().to_owned()
+    follow(server, &json!({ "code": code, "durable": true })).1
+}
+
+/// A server with a durable run whose client has gone away. The run is held before or after the call with
+/// this key, and the ledger has this line.
+fn held(
+    (when, key): (&str, &str),
+    code: &str,
+    line: &str,
+) -> (LedgerProject, RunningServer, String) {
+    let project = LedgerProject::new(Http);
+    let server = project.serve();
+    project.hold(when, key);
+    let id = begin(&server, code);
+    project.until_line(line);
+    (project, server, id)
 }
 
 fn look(server: &RunningServer, id: &str) -> Value {
@@ -74,11 +95,7 @@ fn assert_once(project: &LedgerProject, keys: &[&str]) {
 #[sandboxed]
 #[test]
 fn reliability_4_a_killed_host_s_runs_go_on_with_the_next_by_themselves() {
-    let project = LedgerProject::new(Http);
-    let server = project.serve();
-    project.hold("before", "two");
-    let id = begin(&server, THREE);
-    project.until_line("asked safe two");
+    let (project, server, id) = held(("before", "two"), THREE, "asked safe two");
     server.kill();
     assert_eq!(project.listed()["status"], "interrupted");
     project.release("before", "two");
@@ -98,9 +115,7 @@ fn reliability_4_a_polite_stop_interrupts_and_says_so() {
     let project = LedgerProject::new(Http);
     let server = project.serve();
     project.hold("before", "two");
-    let body = json!({ "code": THREE, "durable": true }).to_string();
-    let mut events = server.follow("POST /v1/runs", "", &body);
-    let id = events.until("started")["id"].as_str().unwrap().to_owned();
+    let (mut events, id) = follow(&server, &json!({ "code": THREE, "durable": true }));
     project.until_line("asked safe two");
     server.stop();
     let told = events.until("result");
@@ -124,11 +139,7 @@ fn reliability_4_a_polite_stop_interrupts_and_says_so() {
 #[sandboxed]
 #[test]
 fn reliability_3_bug_6_who_ends_a_run_does_not_start_it_and_closes_its_question() {
-    let project = LedgerProject::new(Http);
-    let server = project.serve();
-    project.hold("before", "one");
-    let id = begin(&server, DOUBTFUL);
-    project.until_line("asked effect one");
+    let (project, server, id) = held(("before", "one"), DOUBTFUL, "asked effect one");
     server.kill();
     let server = project.serve();
     // It waits for a person, and nobody has it.
@@ -166,11 +177,7 @@ fn reliability_3_bug_6_who_ends_a_run_does_not_start_it_and_closes_its_question(
 #[sandboxed]
 #[test]
 fn reliability_1_a_run_that_was_taken_up_can_be_ended() {
-    let project = LedgerProject::new(Http);
-    let server = project.serve();
-    project.hold("before", "two");
-    let id = begin(&server, THREE);
-    project.until_line("asked safe two");
+    let (project, server, id) = held(("before", "two"), THREE, "asked safe two");
     server.kill();
     let server = project.serve();
     project.until("the call made again", || (project.count("asked safe two") == 2).then_some(()));
@@ -194,11 +201,7 @@ fn reliability_2_what_a_person_decides_moves_the_run_at_once() {
         (json!({"decision": "use", "result": [7]}), json!([7]), 1),
         (json!({"decision": "deny"}), json!("tool.in_doubt"), 1),
     ] {
-        let project = LedgerProject::new(Http);
-        let server = project.serve();
-        project.hold("after", "one");
-        let id = begin(&server, DOUBTFUL);
-        project.until_line("did effect one");
+        let (project, server, id) = held(("after", "one"), DOUBTFUL, "did effect one");
         server.kill();
         project.release("after", "one");
         let server = project.serve();
@@ -234,11 +237,7 @@ fn reliability_4_what_was_decided_while_there_was_no_host_moves_the_run_too() {
 #[sandboxed]
 #[test]
 fn reliability_3_a_question_about_a_call_that_may_have_happened_says_so_everywhere() {
-    let project = LedgerProject::new(Http);
-    let server = project.serve();
-    project.hold("after", "one");
-    let id = begin(&server, DOUBTFUL);
-    project.until_line("did effect one");
+    let (project, server, id) = held(("after", "one"), DOUBTFUL, "did effect one");
     server.kill();
     project.release("after", "one");
     let server = project.serve();
@@ -313,9 +312,7 @@ fn reliability_11_a_run_whose_journal_failed_goes_on_while_its_host_lives() {
     let project = LedgerProject::new(Http);
     let server = project.serve();
     project.hold("after", "two");
-    let body = json!({ "code": THREE, "durable": true }).to_string();
-    let mut events = server.follow("POST /v1/runs", "", &body);
-    let id = events.until("started")["id"].as_str().unwrap().to_owned();
+    let (mut events, id) = follow(&server, &json!({ "code": THREE, "durable": true }));
     project.until_line("did safe two");
     let locked = StoreLock::new(&project);
     project.release("after", "two");
@@ -366,9 +363,8 @@ fn reliability_7_a_call_that_was_made_is_in_the_audit_whatever_ends_the_host() {
     let project = LedgerProject::new(Http);
     let server = project.serve();
     project.hold("after", "one");
-    let body = json!({ "code": "await mcp.ledger.effect({ key: 'one' })" }).to_string();
-    let mut events = server.follow("POST /v1/runs", "", &body);
-    events.until("started");
+    let (_events, _) =
+        follow(&server, &json!({ "code": "await mcp.ledger.effect({ key: 'one' })" }));
     project.until_line("did effect one");
     server.kill();
     let audit = project.place.belljar(&["audit", "--json"]).json();
@@ -387,9 +383,7 @@ fn bug_6_a_run_whose_client_hangs_up_ends_in_the_records() {
     let project = LedgerProject::new(Http);
     let server = project.serve();
     project.hold("before", "one");
-    let body = json!({ "code": "await mcp.ledger.safe({ key: 'one' })" }).to_string();
-    let mut events = server.follow("POST /v1/runs", "", &body);
-    let id = events.until("started")["id"].as_str().unwrap().to_owned();
+    let (events, id) = follow(&server, &json!({ "code": "await mcp.ledger.safe({ key: 'one' })" }));
     project.until_line("asked safe one");
     drop(events);
     let path = format!("GET /v1/events?run_id={id}");

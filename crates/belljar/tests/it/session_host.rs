@@ -8,12 +8,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use belljar_testing::sandboxed;
-use rustix::process::getuid;
+use belljar_testing::{as_root, sandboxed};
 use serde_json::{Value, json};
 
 use crate::{
-    command::{BELLJAR, Outcome, Place, no_sandbox, outcome},
+    command::{BELLJAR, Outcome, Place, outcome},
     descendants::descendants,
 };
 
@@ -162,18 +161,17 @@ fn b3_a_restarted_host_tells_why_a_session_is_gone() {
     assert!(gone.stderr.contains("it was unused"), "{}", gone.stderr);
 }
 
+#[sandboxed]
 #[test]
 fn b2_a10_a_killed_host_leaves_nothing_of_its_sessions() {
-    if !no_sandbox() {
-        leaves_nothing(None);
-    }
+    leaves_nothing(None);
 }
 
+#[sandboxed]
+#[as_root]
 #[test]
 fn b2_a10_a_killed_host_of_an_ordinary_user_leaves_nothing_of_its_sessions() {
-    if !no_sandbox() && getuid().is_root() {
-        leaves_nothing(Some(12_349));
-    }
+    leaves_nothing(Some(12_349));
 }
 
 fn leaves_nothing(user: Option<u32>) {

@@ -8,7 +8,7 @@ use std::{
 };
 
 use belljar_store::Store;
-use belljar_testing::sandboxed;
+use belljar_testing::{crash_points, sandboxed};
 use belljar_workflow::{
     WorkflowStore as _,
     workflow_store::{ClaimReason, LeaseRequest},
@@ -17,7 +17,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
 use crate::{
-    command::{BELLJAR, Place, block_on, no_sandbox, outcome},
+    command::{BELLJAR, Place, block_on, outcome},
     descendants::descendants,
     ledger_support::{LedgerProject, Transport},
     mcp_support::{Project, serve_in, within},
@@ -219,11 +219,10 @@ fn reliability_14_a_damaged_store_is_told_with_path_and_remedy() {
 }
 
 /// Reliability 14: a host that lives but is frozen loses its workflows when their lease has lapsed.
+#[sandboxed]
+#[crash_points]
 #[test]
 fn reliability_14_the_workflows_of_a_frozen_host_are_taken_over() {
-    if no_sandbox() || cfg!(not(debug_assertions)) {
-        return;
-    }
     let project = LedgerProject::with(Transport::Http, "allow = [\"ledger__safe\"]");
     let text = "tasks:\n  - {id: once, tool: ledger:safe, arguments: {key: once}}\n  \
                 - {id: then, tool: ledger:safe, arguments: {key: then}, depends_on: [once]}\n";

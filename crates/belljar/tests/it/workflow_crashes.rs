@@ -13,7 +13,7 @@ use std::{
 use belljar_contract::Verdict;
 use belljar_project::now_ms;
 use belljar_store::Approvals;
-use belljar_testing::sandboxed;
+use belljar_testing::{crash_points, sandboxed};
 use belljar_workflow::{
     DoubtResolution, WorkflowEventKind, WorkflowStatus, WorkflowStore as _,
     workflow_store::{ClaimReason, LeaseRequest},
@@ -21,7 +21,7 @@ use belljar_workflow::{
 use serde_json::{Value, json};
 
 use crate::{
-    command::{Outcome, block_on, no_sandbox, outcome},
+    command::{Outcome, block_on, outcome},
     ledger_support::{LedgerProject, Transport},
     workflow_support::{WorkflowWatch, has_ended},
 };
@@ -255,9 +255,6 @@ fn kill_at(n: u32) -> bool {
 
 /// Every `of`th point from `from` on, until there are no more.
 fn kill_at_each(from: u32, of: u32) {
-    if no_sandbox() || cfg!(not(debug_assertions)) {
-        return;
-    }
     let mut kills = 0;
     let mut n = from;
     while kill_at(n) {
@@ -267,31 +264,38 @@ fn kill_at_each(from: u32, of: u32) {
     assert!(kills >= 15, "only {kills} points were reached");
 }
 
+#[sandboxed]
+#[crash_points]
 #[test]
 fn f3_killed_at_every_point_first_quarter() {
     kill_at_each(1, 4);
 }
 
+#[sandboxed]
+#[crash_points]
 #[test]
 fn f3_killed_at_every_point_second_quarter() {
     kill_at_each(2, 4);
 }
 
+#[sandboxed]
+#[crash_points]
 #[test]
 fn f3_killed_at_every_point_third_quarter() {
     kill_at_each(3, 4);
 }
 
+#[sandboxed]
+#[crash_points]
 #[test]
 fn f3_killed_at_every_point_last_quarter() {
     kill_at_each(4, 4);
 }
 
+#[sandboxed]
+#[crash_points]
 #[test]
 fn f3_killed_again_and_again() {
-    if no_sandbox() || cfg!(not(debug_assertions)) {
-        return;
-    }
     let flow = Flow::new();
     assert_eq!(flow.attend(flow.run(Some("*:9"))).status, None);
     for round in 0..40 {
@@ -307,11 +311,10 @@ fn f3_killed_again_and_again() {
     panic!("it does not come to an end: {:?}", flow.project.lines());
 }
 
+#[sandboxed]
+#[crash_points]
 #[test]
 fn f3_of_two_hosts_that_race_for_a_workflow_one_wins() {
-    if no_sandbox() || cfg!(not(debug_assertions)) {
-        return;
-    }
     let flow = Flow::new();
     assert_eq!(flow.attend(flow.run(Some("flow_called:2"))).status, None);
     flow.project.until_quiet();
@@ -368,11 +371,10 @@ fn f3_a_host_that_was_superseded_writes_nothing_and_says_so() {
 }
 
 /// A workflow that ends every host that has it is left alone after a while, until a person asks for it.
+#[sandboxed]
+#[crash_points]
 #[test]
 fn f3_what_ends_its_hosts_is_left_alone() {
-    if no_sandbox() || cfg!(not(debug_assertions)) {
-        return;
-    }
     let project = LedgerProject::with(Transport::Http, PERMISSIONS);
     let deadly = "tasks:\n  - {id: once, tool: ledger:safe, arguments: {key: once}}\n  \
                   - {id: deadly, tool: ledger:safe, arguments: {key: deadly}, depends_on: [once]}\n";
@@ -410,11 +412,10 @@ fn f3_what_ends_its_hosts_is_left_alone() {
     host.wait().unwrap();
 }
 
+#[sandboxed]
+#[crash_points]
 #[test]
 fn f3_serve_goes_on_with_what_a_dead_host_left() {
-    if no_sandbox() || cfg!(not(debug_assertions)) {
-        return;
-    }
     let flow = Flow::new();
     assert_eq!(flow.attend(flow.run(Some("flow_called:3"))).status, None);
     flow.project.until_quiet();

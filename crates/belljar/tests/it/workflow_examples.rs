@@ -10,7 +10,7 @@ use belljar_testing::sandboxed;
 use serde_json::{Value, json};
 
 use crate::{
-    command::{BELLJAR, Outcome, Place, no_sandbox, outcome},
+    command::{BELLJAR, Outcome, Place, outcome},
     workflow_support::{WorkflowWatch, has_ended},
 };
 
@@ -140,10 +140,12 @@ fn f8_code_is_off_until_the_operator_enables_it() {
     assert_eq!(ended.status, Some(2), "{ended:#?}");
     let faults = ended.json()["faults"].as_array().unwrap().len();
     assert!(faults > 0 && ended.stdout.contains("code execution is off"), "{ended:#?}");
-    // Nor can a command bring code in.
-    if no_sandbox() {
-        return;
-    }
+}
+
+#[sandboxed]
+#[test]
+fn f8_a_command_brings_no_code_in_while_it_is_off() {
+    let project = Project::new();
     let file = "tasks:\n  - {id: hold, message: wait, by: human}\n";
     let path = project.0.file("work/hold.yaml", file);
     let mut command = project.0.command(BELLJAR);

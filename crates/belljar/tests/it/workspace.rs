@@ -8,10 +8,10 @@ use std::{
     process::Stdio,
 };
 
-use belljar_testing::sandboxed;
+use belljar_testing::{as_root, sandboxed};
 use serde_json::Value;
 
-use crate::command::{BELLJAR, Place, no_sandbox, outcome};
+use crate::command::{BELLJAR, Place, outcome};
 
 /// A directory to work on, in a place of its own.
 fn project() -> Place {
@@ -154,11 +154,10 @@ fn a6_the_layer_is_bounded_in_bytes_and_files() {
 }
 
 /// A root host, and files that belong to root or to somebody else (facts about id maps).
+#[sandboxed]
+#[as_root]
 #[test]
 fn c1_a_root_host_works_on_files_of_others() {
-    if no_sandbox() || !rustix::process::getuid().is_root() {
-        return;
-    }
     for owner in [0, 12_345] {
         let place = project();
         let project = place.path().join("project");
@@ -175,11 +174,10 @@ fn c1_a_root_host_works_on_files_of_others() {
 }
 
 /// An ordinary user's host: its own files work, others' are named.
+#[sandboxed]
+#[as_root]
 #[test]
 fn c1_an_ordinary_user_is_told_what_may_not_be_touched() {
-    if no_sandbox() || !rustix::process::getuid().is_root() {
-        return;
-    }
     let place = project();
     let (project, user) = (place.path().join("project"), 12_346);
     fs::set_permissions(place.path(), PermissionsExt::from_mode(0o755)).unwrap();
