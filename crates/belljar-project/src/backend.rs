@@ -228,10 +228,7 @@ impl Backend for ProjectBackend {
         observer: RunReporter,
     ) -> Value {
         let Some(bridge) = self.executor.bridge() else {
-            return tool_error(
-                "this project has no \
-                                                                            tools",
-            );
+            return tool_error("this project has no tools");
         };
         let id = run_id();
         observer.started(&id);
@@ -268,8 +265,7 @@ async fn chosen_tools(bridge: &Bridge, chosen: &[Glob]) -> Vec<Tool> {
     for failure in failures {
         tracing::warn!(
             error = &failure as &dyn std::error::Error,
-            "cannot list the tools of a \
-                                                                    server to pass through"
+            "cannot list the tools of a server to pass through"
         );
     }
     catalogue.tools().iter().filter(is_chosen).cloned().collect()

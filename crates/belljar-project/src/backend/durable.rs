@@ -223,10 +223,9 @@ fn unfinished_report(run: &RunSummary, waiting: Vec<ApprovalRequest>, goes_on: b
 fn message(run: &RunSummary, status: RunStatus, goes_on: bool) -> Option<String> {
     let id = &run.id;
     match status {
-        RunStatus::Aborted => Some(format!(
-            "The run was aborted. A person can resume it: `belljar resume \
-                                   {id}`."
-        )),
+        RunStatus::Aborted => {
+            Some(format!("The run was aborted. A person can resume it: `belljar resume {id}`."))
+        }
         RunStatus::Interrupted if run.fruitless_attempts >= MAX_FAILED_RESUMES => Some(format!(
             "{} hosts in a row ended during this run, and it made no progress, so hosts leave it \
              alone. Check its code, then resume it: `belljar resume {id}`.",

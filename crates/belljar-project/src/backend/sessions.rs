@@ -267,9 +267,7 @@ fn file_refused(error: &std::io::Error) -> SessionError {
     let kind = error.kind();
     if kind == std::io::ErrorKind::PermissionDenied {
         return SessionError::BadPath {
-            why: "the session's code has removed the permission to \
-                                             access it"
-                .to_owned(),
+            why: "the session's code has removed the permission to access it".to_owned(),
         };
     }
     if matches!(kind, std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded) {

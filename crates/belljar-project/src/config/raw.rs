@@ -394,8 +394,7 @@ impl RawConfig {
             None => Ok(value.get_ref().clone()),
             Some(name) => {
                 let reason = format!(
-                    "{name:?} is not in the list of names that the host executes \
-                                      (docs/files.md)"
+                    "{name:?} is not in the list of names that the host executes (docs/files.md)"
                 );
                 Err(self.not_executable(value, reason))
             }

@@ -69,8 +69,7 @@ async fn summary(run_id: &str, json: &str, budget: usize, store: Option<&Store>)
                 Err(error) => {
                     tracing::error!(
                         error = &error as &dyn std::error::Error,
-                        "cannot store a \
-                                                                               large value"
+                        "cannot store a large value"
                     );
                     None
                 }

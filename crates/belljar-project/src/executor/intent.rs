@@ -22,8 +22,8 @@ impl Executor {
         if let Some(intent) = execution.intent.as_deref() {
             let began = Instant::now();
             discovered = bridge.grant_matching(&mut execution.tools, intent, MOST).await;
-            tracing::info!(intent, ?discovered, took = ?began.elapsed(), "searched tools for an \
-                                                                          intent");
+            let took = began.elapsed();
+            tracing::info!(intent, ?discovered, ?took, "searched tools for an intent");
             if let Some(meter) = self.meter() {
                 meter.discovered(began.elapsed());
             }

@@ -219,13 +219,7 @@ pub(super) fn lasting(code: &str, message: impl Into<String>) -> TaskOutcome {
 
 /// The outcome of a cancelled task.
 pub(super) fn cancelled(may_have_acted: bool) -> TaskOutcome {
-    let failure = TaskFailure {
-        may_have_acted,
-        ..TaskFailure::new(
-            "cancelled",
-            "the task was \
-                                                                                 stopped",
-        )
-    };
+    let failure =
+        TaskFailure { may_have_acted, ..TaskFailure::new("cancelled", "the task was stopped") };
     TaskOutcome { read_only: !may_have_acted, ..TaskOutcome::failed(failure) }
 }

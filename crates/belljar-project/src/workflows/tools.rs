@@ -54,10 +54,8 @@ impl TaskPerformer {
         };
         let is_read_only = fact.as_ref().is_some_and(|fact| fact.read_only);
         if job.start.speculative && !is_read_only {
-            let message = format!(
-                "{name} may change something, so it cannot run ahead of a \
-                                   decision"
-            );
+            let message =
+                format!("{name} may change something, so it cannot run ahead of a decision");
             return lasting("speculation.refused", message);
         }
         // A call with a journal continues from it, whatever policy says now.

@@ -49,10 +49,8 @@ struct Figures<'a> {
 /// Runs `belljar demo`: one run that reads much and returns little, with the sizes of both.
 pub(crate) fn demo(arguments: DemoArguments) -> anyhow::Result<ExitCode> {
     let DemoRun { types, run, stop } = runtime()?.block_on(setup::perform(CODE))?;
-    let data = serde_json::to_string(&commits::repository()).context(
-        "cannot serialize the demo's \
-                                                                      data",
-    )?;
+    let data = serde_json::to_string(&commits::repository())
+        .context("cannot serialize the demo's data")?;
     let figures = Figures {
         commits: commits::COMMITS,
         saving: TokenSavings::new(data.len(), run.result.get().len()),

@@ -73,9 +73,9 @@ pub(crate) fn serve(
                 tokio::select! {
                     served = serving => served?,
                     again = signals.received() => print_forced_stop(again.name()),
-                    () = tokio::time::sleep(arguments.stop_within) => print_forced_stop("the stop \
-                                                                                         took too \
-                                                                                         long"),
+                    () = tokio::time::sleep(arguments.stop_within) => {
+                        print_forced_stop("the stop took too long");
+                    }
                 }
                 Ok(ExitCode::from(signal.exit_status()))
             }

@@ -190,10 +190,8 @@ fn show_all(client: &HostClient, as_json: bool) -> anyhow::Result<ExitCode> {
         print_json(&all)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let all: Vec<SessionRow> = serde_json::from_value(all).context(
-        "the host sent no list of \
-                                                                    sessions",
-    )?;
+    let all: Vec<SessionRow> =
+        serde_json::from_value(all).context("the host sent no list of sessions")?;
     if all.is_empty() {
         writeln!(io::stderr(), "the host has no sessions: belljar session new")?;
         return Ok(ExitCode::SUCCESS);

@@ -86,8 +86,7 @@ async fn find_workflow(
         (Some(id), 0) => Ok(id),
         (Some(_), more) => bail!("{} workflows start with {given}: give more of the id", more + 1),
         (None, _) => bail!(
-            "there is no workflow {given} in this project; `belljar workflow list` \
-                            lists them"
+            "there is no workflow {given} in this project; `belljar workflow list` lists them"
         ),
     }
 }

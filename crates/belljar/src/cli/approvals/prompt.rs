@@ -99,8 +99,7 @@ async fn run_prompts(store: Store, mut heard: mpsc::UnboundedReceiver<ApprovalNe
                     let was_open = waiting.front().is_some_and(|front| front.id == id);
                     waiting.retain(|notice| notice.id != id);
                     if was_open && open.as_deref() == Some(&*id) {
-                        print_line("it was decided elsewhere, or has expired; press Enter to \
-                                    continue");
+                        print_line("decided elsewhere, or expired; press Enter to continue");
                     }
                 }
             },

@@ -88,10 +88,7 @@ impl HostClient {
             return Ok(answer);
         }
         let answer: Value = serde_json::from_slice(&answer).with_context(|| {
-            format!(
-                "the host answered with status {status} and without \
-                                          valid JSON"
-            )
+            format!("the host answered with status {status} and without valid JSON")
         })?;
         let text = |name: &str| answer.pointer(&format!("/error/{name}")).and_then(Value::as_str);
         let message = text("message").unwrap_or("the host gave no reason");
