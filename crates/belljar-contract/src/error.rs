@@ -246,6 +246,15 @@ impl ErrorCode {
 }
 
 /// The error of a run, for people and models.
+///
+/// ```
+/// use belljar_contract::{ErrorCode, ErrorKind, RunError};
+///
+/// let error = RunError::new(ErrorCode::PermissionFile, "/etc/shadow is not granted")
+///     .with_hint("grant it with --read /etc/shadow");
+/// assert_eq!(error.kind, ErrorKind::PermissionError);
+/// assert_eq!(error.code.as_str(), "permission.file");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RunError {

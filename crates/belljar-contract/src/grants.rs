@@ -9,6 +9,14 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
 /// The access that a run is given.
+///
+/// ```
+/// use belljar_contract::{Grants, RunRequest};
+///
+/// let mut request = RunRequest::typescript("return Deno.readTextFileSync('/srv/data/a.csv')");
+/// request.grants = Grants { read: vec!["/srv/data".into()], ..Grants::default() };
+/// assert!(request.has_host_files());
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Grants {
@@ -91,6 +99,15 @@ impl JsonSchema for Access {
 }
 
 /// A directory of the host that a run works on a copy-on-write view of (C1).
+///
+/// ```
+/// use belljar_contract::{Language, RunRequest, Workspace};
+///
+/// let mut request = RunRequest::new(Language::Bash, "echo done > /work/status.txt");
+/// // The run sees the directory at `/work`. Without `commit` the result only lists the changes.
+/// request.workspace = Some(Workspace { path: "/srv/project".into(), ..Workspace::default() });
+/// assert!(request.has_host_files());
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Workspace {
     /// The directory on the host; the run sees it at `/work`.

@@ -50,6 +50,14 @@ pub struct ExecuteRequest {
 }
 
 /// Guest code with its limits and grants: the request that reaches the runtime.
+///
+/// ```
+/// use belljar_contract::{EngineName, Language, RunRequest};
+///
+/// let request = RunRequest::new(Language::Python, "context['a'] + 1");
+/// assert_eq!(request.engine(), EngineName::CPython);
+/// assert!(!request.has_host_files());
+/// ```
 #[derive(Debug, Clone)]
 pub struct RunRequest {
     /// The source text of the code.

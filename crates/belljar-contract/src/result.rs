@@ -8,8 +8,19 @@ use serde_json::{Value, value::RawValue};
 
 use crate::{EngineName, RunError, RunStatus};
 
-/// How a run went, in the canonical JSON shape. It reads what it writes: a client, a record and a
-/// workflow get the same type back.
+/// The result of a run, in the canonical JSON shape. It can be read back: a client, a record and a workflow
+/// use the same type.
+///
+/// ```
+/// use belljar_contract::{ErrorCode, RunError, RunResult, RunStatus};
+///
+/// let error = RunError::new(ErrorCode::LimitCode, "the code is larger than 50,000 bytes");
+/// let result = RunResult::not_run("run_1", RunStatus::Failed, error);
+/// let json = serde_json::to_string(&result).expect("a result is JSON");
+/// let read: RunResult = serde_json::from_str(&json).expect("its own JSON");
+/// assert!(!read.success && read.status == RunStatus::Failed);
+/// assert_eq!(read.error.map(|error| error.code), Some(ErrorCode::LimitCode));
+/// ```
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct RunResult {

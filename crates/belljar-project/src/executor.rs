@@ -72,7 +72,17 @@ pub struct Executor {
     is_stopping: Arc<AtomicBool>,
 }
 
-/// Code to run, and what it gets from its project.
+/// A request with the tools, the journal and the observers that its project adds.
+///
+/// ```
+/// use belljar_project::{Execution, RunDurability, RunRequest};
+///
+/// let request = RunRequest::typescript("return await mcp.github.list_issues({})");
+/// let mut execution = Execution::new(request, "nightly report");
+/// execution.durability = RunDurability::Always;
+/// execution.intent = Some("list issues".to_owned());
+/// assert_eq!(execution.caller, "nightly report");
+/// ```
 #[derive(Debug)]
 pub struct Execution {
     /// The code with its limits and grants.
@@ -134,8 +144,7 @@ impl Executor {
         let state = store.as_ref().and_then(|store| store.path().parent());
         let liveness = state.and_then(|state| {
             let failed = |error: &std::io::Error| {
-                tracing::warn!(%error, "cannot announce this \
-                                                                          process to other hosts")
+                tracing::warn!(%error, "cannot announce this process to other hosts")
             };
             announce_process(state).inspect_err(failed).ok()
         });

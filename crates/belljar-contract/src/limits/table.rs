@@ -62,6 +62,15 @@ macro_rules! limit_table {
         /// operator's maximum.
         ///
         /// A record that an earlier version wrote has the defaults for limits it does not know.
+        ///
+        /// ```
+        /// use belljar_contract::{Limit, Limits, RunRequest};
+        ///
+        /// let mut request = RunRequest::typescript("return 1");
+        /// request.limits = Limits { memory: 64 << 20, ..Limits::DEFAULT };
+        /// assert_eq!(Limit::Memory.get(&request.limits), 64 << 20);
+        /// assert_eq!(request.limits.timeout, Limits::DEFAULT.timeout);
+        /// ```
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(default)]
         pub struct Limits {

@@ -39,6 +39,18 @@ pub fn init() {
 }
 
 /// Why the sandbox cannot be built. Whatever the variant, no guest code ran.
+///
+/// ```no_run
+/// # async fn example() {
+/// use belljar_project::{BuildError, Sandbox};
+///
+/// match Sandbox::builder().build().await {
+///     Ok(sandbox) => sandbox.shutdown().await,
+///     Err(BuildError::Launch(error)) => eprintln!("this machine cannot sandbox: {error}"),
+///     Err(error) => eprintln!("this program cannot become a zygote: {error}"),
+/// }
+/// # }
+/// ```
 #[derive(Debug, Error)]
 pub enum BuildError {
     /// [`init`] was not called, so the program cannot become its own zygote.
@@ -46,8 +58,8 @@ pub enum BuildError {
     NotInitialised,
     /// This process was started as a zygote, but its `main` did not call [`init`] first.
     #[error(
-        "this process was started as a zygote but its main went on; call belljar_project::init() \
-         in the first line of main"
+        "this process was started as a zygote, but its main did not become one; call \
+         belljar_project::init() in the first line of main"
     )]
     InsideZygote,
     /// This machine could not confine the zygote.

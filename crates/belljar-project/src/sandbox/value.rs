@@ -5,6 +5,17 @@ use serde::de::DeserializeOwned;
 use thiserror::Error;
 
 /// Why the result has no value of the requested type.
+///
+/// ```
+/// use belljar_project::{ErrorCode, RunError, RunResult, RunResultExt as _, RunStatus, ValueError};
+///
+/// let error = RunError::new(ErrorCode::LimitTimeout, "timed out after 30 s");
+/// let result = RunResult::not_run("run_1", RunStatus::Failed, error);
+/// match result.value::<u32>() {
+///     Err(ValueError::Failed(Some(error))) => assert_eq!(error.code, ErrorCode::LimitTimeout),
+///     other => panic!("{other:?}"),
+/// }
+/// ```
 #[derive(Debug, Error)]
 pub enum ValueError {
     /// The run failed, so there is no value.
