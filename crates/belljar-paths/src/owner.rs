@@ -1,9 +1,9 @@
 //! Whether a file may be used as state or configuration of the user this process runs as.
 //!
-//! A user who can write such a file decides what Belljar does: it names servers that are started,
-//! and holds the token and the approvals. So it must belong to the user and not be a link (whose
-//! maker chooses where it leads), and no other user may be able to write to it. Files are checked
-//! by their open handle, because the file at a path can be swapped between check and read. For the
+//! A user who can write such a file controls Belljar: it names servers that are started, and holds
+//! the token and the approvals. So it must belong to the user and not be a link (whose maker
+//! chooses where it leads), and no other user may be able to write to it. Files are checked by
+//! their open handle, because the file at a path can be swapped between check and read. For the
 //! same reason no other user may be able to replace a directory of state in the directory it is in.
 
 use std::{
@@ -24,14 +24,14 @@ const STICKY: u32 = 0o1000;
 /// Levels of a directory of state that are looked at; Belljar itself makes one.
 const MAX_DEPTH: usize = 8;
 
-/// Why a file of the host is not used. The message says what to do about it.
+/// Why a file of the host is not used. The message includes the remedy.
 #[derive(Debug, Error)]
 pub enum UntrustedPath {
     /// It belongs to another user.
     #[error(
         "{path} belongs to user {owner}, but belljar runs as user {user}: it is not used, because its \
-         owner decides what is in it; work in a directory of your own, or have {path} removed or \
-         given to user {user} (chown)", path = .path.display()
+         owner controls its content; work in a directory of your own, remove {path}, or give it to \
+         user {user} (chown)", path = .path.display()
     )]
     Stranger {
         /// The file or directory that is not used.
@@ -59,8 +59,8 @@ pub enum UntrustedPath {
     /// The directory that state is in belongs to another user.
     #[error(
         "{path} belongs to user {owner}, but belljar runs as user {user}: state in it is not used, \
-         because its owner can exchange what is in it; work in a directory of your own, or have \
-         {path} given to user {user} (chown)", path = .path.display()
+         because its owner can replace files in it; work in a directory of your own, or give \
+         {path} to user {user} (chown)", path = .path.display()
     )]
     PlaceOfStranger {
         /// The directory that holds the state.
@@ -92,13 +92,13 @@ pub enum UntrustedPath {
     Unreadable {
         /// The file or directory that is not used.
         path: PathBuf,
-        /// What the operating system reported.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
 
 impl UntrustedPath {
-    /// Whether nothing is there at all.
+    /// Whether no file exists at the path.
     pub fn is_missing(&self) -> bool {
         matches!(self, Self::Unreadable { source, .. } if source.kind() == io::ErrorKind::NotFound)
     }
@@ -108,7 +108,7 @@ impl UntrustedPath {
     }
 }
 
-/// What a file is to be used as.
+/// The purpose of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     /// State, which only Belljar itself writes: it is the user's.
@@ -132,7 +132,7 @@ pub fn check(path: &Path, purpose: Purpose) -> Result<Metadata, UntrustedPath> {
 }
 
 /// Checks a directory of state, everything in it, and the directory it is in. Returns whether it
-/// exists: if not, nothing was checked, and what appears there later must not be used.
+/// exists: if not, nothing was checked, and a file that appears there later must not be used.
 ///
 /// # Errors
 /// If anything in it may not be used.
@@ -224,8 +224,8 @@ struct User {
     group: u32,
 }
 
-/// Decides whether others could exchange what is the user's in a directory. A group with the number
-/// of the user is that user's alone: many systems give everybody one, and let it write to all they
+/// Decides whether others could replace the user's files in a directory. A group with the number of
+/// the user is that user's alone: many systems give everybody one, and let it write to all they
 /// make.
 fn judge_place(path: &Path, found: &Metadata, user: User) -> Result<(), UntrustedPath> {
     let (path, owner) = (path.to_owned(), found.uid());
@@ -242,7 +242,7 @@ fn judge_place(path: &Path, found: &Metadata, user: User) -> Result<(), Untruste
     }
 }
 
-/// Decides by what was found at a path, or behind a handle of it.
+/// Decides by the metadata of a path, or of a handle of it.
 fn judge(path: &Path, found: &Metadata, purpose: Purpose, user: u32) -> Result<(), UntrustedPath> {
     let path = || path.to_owned();
     let is_owned = found.uid() == user || (purpose != Purpose::State && found.uid() == 0);

@@ -1,7 +1,7 @@
 //! The canonical result as a tool's answer: structured content, and the same JSON as text.
 //!
-//! Only what says something is passed on (E5): a model pays for every empty list. Values over the
-//! budget were replaced by the backend; a text that is still huge is left to structured content.
+//! Empty fields are left out (E5): a model pays for every empty list. Values over the budget were
+//! replaced by the backend; a text that is still huge is left to structured content.
 
 #[cfg(test)]
 mod tests;
@@ -61,7 +61,7 @@ pub(crate) fn run(report: &RunReport) -> CallToolResult {
             if result.logs.is_empty() && !result.stdout.is_empty() {
                 show("stdout", json!(result.stdout));
             }
-            // The code's own: whatever it put in there is passed on, be it false or null.
+            // The code's own value is passed on, even if it is false or null.
             let state = unfolded(&result.state);
             if state != json!({}) {
                 show("state", state);
@@ -127,7 +127,7 @@ pub(crate) fn tool_waiting(run_id: &str, waiting: &[ApprovalRequest]) -> CallToo
 fn waiting_value(run_id: &str, waiting: &[ApprovalRequest]) -> Value {
     let commands: Vec<_> = waiting.iter().map(command).collect();
     let (status, what) = match waiting.iter().any(|one| one.kind == ApprovalKind::InDoubt) {
-        true => ("in_doubt", "say what becomes of a call that may have happened"),
+        true => ("in_doubt", "decide about a call that may have happened"),
         false => ("approval_required", "allow this call"),
     };
     let message = format!(
@@ -160,13 +160,13 @@ fn command(one: &ApprovalRequest) -> String {
     }
 }
 
-/// A run that goes on.
+/// A run that has not ended.
 pub(crate) fn running(run_id: &str) -> CallToolResult {
     let message = "Still running; call get_run for the result.";
     structured(json!({"status": "running", "run_id": run_id, "message": message}), false)
 }
 
-/// A tool that goes on, and has an output schema of its own.
+/// A call that has not ended, of a tool with an output schema of its own.
 pub(crate) fn tool_running(run_id: &str) -> CallToolResult {
     let text = format!("Still running as {run_id}; call get_run for the result.");
     CallToolResult::error(vec![ContentBlock::text(text)])

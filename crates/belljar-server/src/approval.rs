@@ -91,7 +91,7 @@ pub(crate) fn form(request: &ApprovalRequest) -> QuestionForm {
 fn in_doubt_form(message: String) -> QuestionForm {
     let answers = [RETRY, USE, DENY].map(str::to_owned).to_vec();
     let titles = ["Make the call again", "It happened: use its result", "Let it fail in the code"];
-    let answer = EnumSchema::builder(answers).title("What became of the call");
+    let answer = EnumSchema::builder(answers).title("How should the run continue?");
     // The builder only fails if there are not as many titles as answers.
     let answer = answer.enum_titles(titles.map(str::to_owned).to_vec());
     let schema = match answer {
@@ -184,8 +184,8 @@ fn question(request: &ApprovalRequest) -> (String, QuestionExtent) {
         ApprovalKind::Call => (format!("Allow the call of {tool}?\n"), "approve"),
         ApprovalKind::InDoubt => {
             let text = format!(
-                "The call of {tool} may have happened: the host ended before it was answered. What \
-                 became of it?\n"
+                "The call of {tool} may have happened: the host ended before it was answered. \
+                 How should the run continue?\n"
             );
             (text, "retry")
         }

@@ -270,7 +270,7 @@ pub enum SessionError {
         hint: Option<String>,
     },
     /// The session or the host has as many as it may have.
-    #[error("there are {most} {what} already, which is the most there may be")]
+    #[error("the maximum of {most} {what} is reached")]
     TooMany {
         /// The plural of the thing: `sessions`, `checkpoints`, …
         what: &'static str,
@@ -284,7 +284,7 @@ pub enum SessionError {
         why: String,
     },
     /// The request or the file is larger than allowed.
-    #[error("{what} is larger than the {most_bytes} bytes it may have")]
+    #[error("{what} is larger than its maximum of {most_bytes} bytes")]
     TooLarge {
         /// The thing that is too large, as the subject of the message.
         what: String,
@@ -323,7 +323,7 @@ impl SessionError {
             Self::Ended { .. } => Some("make a new one"),
             Self::UnknownCheckpoint { .. } => Some("the oldest are dropped when there are many"),
             Self::Busy { hint, .. } | Self::Refused { hint, .. } => hint.as_deref(),
-            Self::TooMany { .. } => Some("end what is no longer needed"),
+            Self::TooMany { .. } => Some("delete a session or checkpoint that you no longer need"),
             Self::BadPath { .. } => Some("paths are relative to /work, without `..`"),
             Self::UnknownFile { .. } | Self::TooLarge { .. } | Self::Failed { .. } => None,
         }

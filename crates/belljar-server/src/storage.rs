@@ -27,7 +27,7 @@ impl StorageSizes {
         };
         let of_kind = |(kind, bytes): &(&str, u64)| (format!("{{kind=\"{kind}\"}}"), *bytes);
         let kinds: Vec<_> = self.kinds.iter().map(of_kind).collect();
-        gauge("store_bytes", "Bytes of the store's file, by what is in it.", &kinds);
+        gauge("store_bytes", "Bytes of the store's file, by kind of content.", &kinds);
         for (name, help, value) in [
             ("store_file_bytes", "The store's file.", self.file),
             ("store_log_bytes", "The write-ahead log of the store.", self.log),

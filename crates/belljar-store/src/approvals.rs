@@ -189,7 +189,7 @@ pub enum DecideError {
     #[error("approval {0} is about a call that was not made yet: the answers are approve and deny")]
     NotInDoubt(String),
     /// The result that a person entered is larger than 1 MiB.
-    #[error("what the call of approval {0} gave is larger than 1 MiB")]
+    #[error("the result for approval {0} is larger than 1 MiB")]
     LargeResult(String),
     /// Reading or writing the store failed; no decision was recorded.
     #[error(transparent)]

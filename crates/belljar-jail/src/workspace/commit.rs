@@ -66,7 +66,7 @@ pub struct CommitReport {
 pub struct SkippedChange {
     /// Relative to the workspace; empty if it is about all of it.
     pub path: PathBuf,
-    /// What prevented the change from being made.
+    /// The reason why the change was not made.
     pub reason: NotCommitted,
 }
 
@@ -78,7 +78,7 @@ pub enum NotCommitted {
     #[error(transparent)]
     Withheld(#[from] WithheldReason),
     /// Another process has changed or created it since the list was made.
-    #[error("conflict: the original is not what it was when the change list was made")]
+    #[error("conflict: the original has changed since the change list was made")]
     Conflict,
     /// The directory it belongs in is missing, or a link or mount is in its place.
     #[error("its directory is missing or not a plain directory")]

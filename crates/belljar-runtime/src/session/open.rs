@@ -196,7 +196,7 @@ fn covered_by_tmp(path: &Path) -> RunError {
 
 fn too_many() -> RunError {
     let most = most_sessions();
-    let message = format!("there are {most} sessions already, the most there may be");
+    let message = format!("the maximum of {most} sessions is reached");
     let refused = RunError::new(ErrorCode::LimitSessions, message);
     refused.with_hint(match most {
         MAX_SESSIONS => "end sessions that are no longer needed",
