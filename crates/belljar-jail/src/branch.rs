@@ -1,5 +1,5 @@
-//! Branching, and moving to another tree of files: what the guest of a session does between runs,
-//! when its host orders it.
+//! Branching, and moving to another tree of files: the work of a session's guest between runs, when
+//! its host orders it.
 //!
 //! All of this happens in a process that belongs to guest code. It keeps the branches of an honest
 //! guest apart from the start. A hostile guest is bounded by what it is given: neither branch gets
@@ -93,7 +93,7 @@ impl Brancher {
             }
         }
         if self.be_apart(socket, own).is_err() {
-            // The end of its socket tells the host, unless that had no use for the copy.
+            // The end of its socket informs the host, unless the host did not need the copy.
             exit_now(1);
         }
         around(BranchStep::InChild);
@@ -128,7 +128,7 @@ impl Brancher {
     fn be_apart(self, socket: BorrowedFd<'_>, own: OwnedFd) -> io::Result<()> {
         put_in_place(&own, socket.as_raw_fd())?;
         drop(own);
-        // The kernel tells the host who sent this byte: so it knows the copy.
+        // The kernel gives the host the sender of this byte: so it knows the copy.
         rustix::io::write(socket, &[0])?;
         setsid()?;
         let others = match self.guests {

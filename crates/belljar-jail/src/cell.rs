@@ -35,13 +35,14 @@ use crate::{
     },
 };
 
-/// What a cell's guest process does.
+/// The code of a cell's guest process.
 pub trait Guest {
     /// Called with every layer in force: talks to the host, runs the code. The process ends on
     /// return.
     fn confined(&mut self, cell: ConfinedCell);
 
-    /// Called when a layer could not be put in force: tells the host. The process ends on return.
+    /// Called when a layer could not be put in force: reports it to the host. The process ends on
+    /// return.
     fn refused(&mut self, socket: UnixStream, error: &ConfineError);
 
     /// Called in the zygote, before each clone of a cell.
@@ -80,7 +81,7 @@ impl OwnLimits {
     }
 }
 
-/// What a zygote needs to make cells.
+/// The parts that a zygote needs to make cells.
 #[derive(Debug)]
 pub(crate) struct CellTemplate {
     pub(crate) plan: ZygotePlan,
@@ -98,7 +99,7 @@ pub(crate) struct Filters {
     pub(crate) keeper: SeccompProgram,
 }
 
-/// What one cell is to be.
+/// The order for one cell.
 #[derive(Debug)]
 pub(crate) struct CellOrder {
     pub(crate) limits: CellLimits,
@@ -108,7 +109,7 @@ pub(crate) struct CellOrder {
     pub(crate) kind: CellKind,
 }
 
-/// What a keeper holds once it has mounted its cell, before it starts the guest.
+/// The state of a keeper that has mounted its cell and not yet started the guest.
 struct PreparedKeeper {
     ended_children: OwnedFd,
     from_keeper: OwnedFd,
@@ -359,7 +360,7 @@ impl CellTemplate {
 }
 
 impl CellOrder {
-    /// What the guest's process may use. The branches of a session are counted together, so there
+    /// The limits of the guest's process. The branches of a session are counted together, so there
     /// is room for all of them.
     fn process_limits(&self) -> CellLimits {
         let branches = match self.kind {

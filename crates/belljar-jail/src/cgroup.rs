@@ -133,7 +133,7 @@ impl Delegation {
 impl Leaf {
     /// Changes the limits of the group, also while its cell runs.
     pub fn limit(&self, limits: &CellLimits) -> io::Result<()> {
-        // Keeper and guest are there before any guest code, and what lies in /tmp counts too.
+        // Keeper and guest exist before any guest code, and files in /tmp count, too.
         let memory = limits.memory_bytes.saturating_add(limits.disk_bytes).saturating_add(64 << 20);
         fs::write(self.path.join("memory.max"), memory.to_string())?;
         let swap = self.path.join("memory.swap.max");

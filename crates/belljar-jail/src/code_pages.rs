@@ -15,8 +15,8 @@ const MOST_BYTES: usize = 12 << 20;
 
 /// Puts the code from this address on, to the end of the program's code, into huge pages.
 ///
-/// A linker puts what a crate depends on behind it, so from an engine's own code on there is what a
-/// cell runs, and before it what only a host does.
+/// A linker puts the dependencies of a crate behind it: the code of cells begins with an engine's
+/// own code, and the code before that belongs to the host.
 pub(crate) fn gather_from(address: usize) -> io::Result<()> {
     assert_single_threaded()?;
     let Some(code) = OwnCode::from(address)? else { return Ok(()) };

@@ -26,7 +26,7 @@ const MAX_ORDER_BYTES: usize = 64 * 1024;
 /// The most trees a cell can be granted, and more than the descriptors a cell comes with.
 pub const MAX_DESCRIPTORS: usize = 16;
 
-/// What the host orders a zygote to do.
+/// An order of the host to a zygote.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub enum ZygoteOrder {
@@ -54,7 +54,7 @@ pub enum ZygoteOrder {
     },
 }
 
-/// What a zygote answers to an order.
+/// The answer of a zygote to an order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub enum ZygoteReply {
@@ -69,19 +69,19 @@ pub enum ZygoteReply {
     NoTree {
         /// The path of the tree on the host.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         message: String,
     },
     /// A layer could not be put in force; the zygote ends.
     Refused {
         /// The layer that failed.
         mechanism: Mechanism,
-        /// What the system said.
+        /// The error of the operating system.
         message: String,
     },
     /// The engine could not be warmed; the zygote ends.
     NotWarm {
-        /// What went wrong, for the operator.
+        /// The failure, for the operator.
         message: String,
     },
     /// A cell is under way: its socket, its keeper's socket and its pidfd are attached.
@@ -93,7 +93,7 @@ pub enum ZygoteReply {
     NoCell {
         /// The serial of the order.
         serial: u64,
-        /// What the system said.
+        /// The error of the operating system.
         message: String,
     },
 }

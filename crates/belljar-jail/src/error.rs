@@ -12,7 +12,7 @@ use crate::Mechanism;
 pub struct ConfineError {
     /// The layer that is not in force.
     pub mechanism: Mechanism,
-    /// What the system said.
+    /// The error of the operating system.
     pub source: io::Error,
 }
 

@@ -1,4 +1,4 @@
-//! What this machine can enforce: each layer is tried in a process of its own (I3).
+//! Tries each layer in a process of its own, to find out which ones this machine can enforce (I3).
 
 use std::{
     fs::File,
@@ -35,13 +35,13 @@ pub struct Finding {
     pub layer: String,
     /// Whether the layer works on this machine.
     pub state: FindingState,
-    /// What the trial found, e.g. `ABI 7`, or the system's error.
+    /// The finding of the trial, e.g. `ABI 7`, or the system's error.
     pub detail: String,
-    /// What the operator can do when it does not work.
+    /// The remedy for the operator if it does not work.
     pub remedy: Option<String>,
 }
 
-/// What became of the trial of a layer.
+/// The outcome of the trial of a layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FindingState {
@@ -214,7 +214,7 @@ fn try_seccomp() -> io::Result<String> {
     Ok(format!("{} instructions", program.instructions().len()))
 }
 
-/// What to do where a layer is missing.
+/// The remedy for a missing layer.
 pub(crate) fn remedy(mechanism: Mechanism) -> &'static str {
     match mechanism {
         Mechanism::UserNamespace => {

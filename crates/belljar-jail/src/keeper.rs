@@ -37,13 +37,13 @@ const OVERLAYS: CapabilitySet = CapabilitySet::DAC_OVERRIDE
 const TIDY_DELAY: Timespec = Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
 const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
-/// What the host asks of a keeper.
+/// A request of the host to a keeper.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 enum KeeperRequest {
     /// Changes the size of `/work` and `/tmp`.
     Resize { bytes: u64, inodes: u64 },
-    /// Asks for a handle on what the guest has written to `/work`.
+    /// Asks for a handle on the guest's layer of `/work`.
     Work,
     /// Asks for a handle on the first branch's guest. This and the rest are for sessions only.
     FirstGuest,
@@ -55,15 +55,15 @@ enum KeeperRequest {
     BranchFiles { branch: u64 },
 }
 
-/// What a keeper reports to the host.
+/// A report of a keeper to the host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub enum KeeperReport {
-    /// A handle on what the guest has written to `/work` is attached.
+    /// A handle on the guest's layer of `/work` is attached.
     Work,
     /// The handle on `/work` could not be opened.
     NoWork {
-        /// What the system said.
+        /// The error of the operating system.
         message: String,
     },
     /// A handle on the first branch's guest is attached.
@@ -85,7 +85,7 @@ pub enum KeeperReport {
     Resized,
     /// `/work` and `/tmp` could not be resized.
     NotResized {
-        /// What the system said.
+        /// The error of the operating system.
         message: String,
     },
     /// The guest has ended.
@@ -114,7 +114,7 @@ pub fn request_resize(keeper: impl AsFd, bytes: u64, inodes: u64) -> io::Result<
     send_packet(keeper, &KeeperRequest::Resize { bytes, inodes })
 }
 
-/// Asks a keeper, from the host, for a handle on what the guest has written to `/work`.
+/// Asks a keeper, from the host, for a handle on the guest's layer of `/work`.
 pub fn request_work(keeper: impl AsFd) -> io::Result<()> {
     send_packet(keeper, &KeeperRequest::Work)
 }
@@ -133,7 +133,7 @@ pub fn request_branch(keeper: impl AsFd, branch: u64) -> io::Result<()> {
     send_packet(keeper, &KeeperRequest::Branch { branch })
 }
 
-/// Tells a session's keeper that the guest of a branch is dead. The answer is
+/// Informs a session's keeper that the guest of a branch is dead. The answer is
 /// [`KeeperReport::Dropped`].
 pub fn request_drop(keeper: impl AsFd, branch: u64) -> io::Result<()> {
     send_packet(keeper, &KeeperRequest::DropBranch { branch })
@@ -298,7 +298,7 @@ fn hand_over(socket: &OwnedFd, work: io::Result<OwnedFd>) -> io::Result<()> {
     }
 }
 
-/// Reaps whatever ended, orphans included; reports if the guest is among them.
+/// Reaps all ended children, orphans included; reports if the guest is among them.
 fn reap(ended_children: &OwnedFd, guest: Pid) -> io::Result<Option<KeeperReport>> {
     let mut signal = [0; 128];
     rustix::io::read(ended_children, &mut signal)?;

@@ -23,7 +23,7 @@ use crate::{View, mounts};
 const REQUIRED: ABI = ABI::V2;
 const WANTED: ABI = ABI::V6;
 
-/// What may be done beneath a path.
+/// The access beneath a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PathAccess {
     /// Directories can be listed.
@@ -40,7 +40,7 @@ pub(crate) enum PathAccess {
     OwnFile,
 }
 
-/// One rule: a path by its handle, and what may be done beneath it.
+/// One rule: a path by its handle, and the access beneath it.
 #[derive(Debug)]
 pub(crate) struct AllowedPath {
     handle: OwnedFd,
@@ -48,21 +48,21 @@ pub(crate) struct AllowedPath {
 }
 
 impl AllowedPath {
-    /// A rule for what is at a path now.
+    /// A rule for the file that is at a path now.
     pub(crate) fn at(path: impl AsRef<Path>, reach: PathAccess) -> io::Result<Self> {
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         let handle = openat(CWD, path.as_ref(), flags, Mode::empty())?;
         Ok(Self { handle, reach })
     }
 
-    /// The rules for what a view lets guests read and execute; missing paths need none.
+    /// The rules for the files that a view lets guests read and execute; missing paths need none.
     pub(crate) fn of_view(view: &View) -> Vec<Self> {
         let read = view.readable.iter().map(|path| (path, PathAccess::Read));
         let execute = view.executable.iter().map(|path| (path, PathAccess::Execute));
         let of_view = read.chain(execute).filter_map(|(path, reach)| Self::at(path, reach).ok());
         let devices = mounts::DEVICES.iter();
         let devices = devices.filter_map(|(path, _)| Self::at(path, PathAccess::Device).ok());
-        // The root itself holds nothing but what is listed here, and a cell's own directories.
+        // The root itself holds only the entries listed here and a cell's own directories.
         let root = Self::at("/", PathAccess::List).ok();
         of_view.chain(devices).chain(root).collect()
     }

@@ -28,7 +28,7 @@ use crate::{
     zygote,
 };
 
-/// What the program does around the cloning of cells. Plain functions without a context.
+/// Hooks of the program around the cloning of cells. Plain functions without a context.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct Hooks {
@@ -170,7 +170,7 @@ pub unsafe extern "C" fn belljar_branch(socket: c_int, frames: *const BranchFram
     let socket = unsafe { BorrowedFd::borrow_raw(socket) };
     // SAFETY: the caller vouches for the pointer.
     let frames = unsafe { *frames };
-    // SAFETY: the caller vouches for what it points to.
+    // SAFETY: the caller vouches for the memory it points to.
     let [in_parent, in_child, reroot, rerooted] = unsafe {
         [
             frames.in_parent.read(),

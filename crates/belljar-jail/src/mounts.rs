@@ -1,5 +1,5 @@
-//! What a zygote and a cell see of the file system: a minimal read-only root, and in each cell a
-//! sized `/tmp` and `/work` and a `/proc` of its own.
+//! The file system that a zygote and a cell see: a minimal read-only root, and in each cell a sized
+//! `/tmp` and `/work` and a `/proc` of its own.
 //!
 //! All of it lives in private mount namespaces made of memory, so it is gone with the processes.
 
@@ -75,12 +75,12 @@ const STAGING: [&str; 2] = ["/tmp", "/proc"];
 
 const DIRECTORY: Mode = Mode::from_raw_mode(0o755);
 
-/// What a zygote's root contains besides its mount points.
+/// The content of a zygote's root besides its mount points.
 #[derive(Debug, Default)]
 pub(crate) struct RootContents {
     /// Detached trees, and where they go.
     pub(crate) trees: Vec<(PathBuf, OwnedFd)>,
-    /// Symbolic links, as `(path, what it leads to)`.
+    /// Symbolic links, as `(path, target)`.
     pub(crate) links: Vec<(PathBuf, PathBuf)>,
     /// Files to write, by their path in the root.
     pub(crate) files: Vec<(PathBuf, Vec<u8>)>,
@@ -149,7 +149,7 @@ fn fill_root(contents: &RootContents) -> io::Result<()> {
     Ok(())
 }
 
-/// Moves a detached tree to a path beneath the current directory, making what leads there.
+/// Moves a detached tree to a path beneath the current directory, and creates its parents.
 fn place_tree(tree: &OwnedFd, path: &Path) -> io::Result<()> {
     let target = inside(path);
     make_parents(target)?;

@@ -62,7 +62,7 @@ pub(crate) fn beneath(pid: u32) -> Vec<u32> {
     let (mut found, mut pending) = (Vec::new(), vec![pid]);
     while let Some(pid) = pending.pop() {
         let mut below = children(pid).unwrap_or_default();
-        // What has ended has no children any more.
+        // An ended process has no children.
         below.retain(|pid| !has_ended(*pid));
         found.extend_from_slice(&below);
         pending.extend(below);
@@ -126,7 +126,7 @@ pub(crate) struct Stat {
     is_zombie: bool,
     /// It is about to end, or has: no memory of its own is certain to be there.
     is_exiting: bool,
-    /// Threads of the process, as long as one of them is there.
+    /// Threads of the process, as long as one of them lives.
     threads: u64,
     /// How often a page was made or copied for it.
     pub(crate) faults: u64,
@@ -189,7 +189,7 @@ mod tests {
         assert_eq!(parse_pid("Pid:\t-1\nNSpid:\t0\n"), None);
     }
 
-    /// A zombie with other threads is a process that goes on.
+    /// A zombie with other threads is a process that still runs.
     #[test]
     fn s1_a_process_has_ended_when_all_its_threads_have() {
         let line = |state: &str, flags: u32, threads: u32| {

@@ -34,7 +34,7 @@ pub enum Guests {
     Programs,
 }
 
-/// What a zygote and its cells see of the host's own software, all of it read-only.
+/// The software of the host that a zygote and its cells see, all of it read-only.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct View {
@@ -43,9 +43,9 @@ pub struct View {
     /// The same at another path, as `(path on the host, path in the cell)`.
     #[serde(default)]
     pub moved: Vec<(PathBuf, PathBuf)>,
-    /// Symbolic links, as `(path, what it leads to)`.
+    /// Symbolic links, as `(path, target)`.
     pub links: Vec<(PathBuf, PathBuf)>,
-    /// What guests may read of all that.
+    /// The part of it that guests may read.
     pub readable: Vec<PathBuf>,
     /// Files guests may execute.
     pub executable: Vec<PathBuf>,
@@ -93,7 +93,7 @@ impl ZygotePlan {
         self.guests
     }
 
-    /// What its guests see of the host's software.
+    /// The software of the host that its guests see.
     pub fn view(&self) -> &View {
         &self.view
     }
@@ -132,7 +132,7 @@ pub struct CellLimits {
     pub inodes: u64,
 }
 
-/// What one cell is granted of the host's files. The trees themselves travel as descriptors, in
+/// The files of the host that one cell is granted. The trees themselves travel as descriptors, in
 /// the same order.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -173,7 +173,7 @@ pub struct GrantedTree {
     pub fixed: Vec<PathBuf>,
 }
 
-/// What a cell may do with a granted tree.
+/// The access of a cell to a granted tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TreeAccess {

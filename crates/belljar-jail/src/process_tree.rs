@@ -74,7 +74,7 @@ impl fmt::Debug for ProcessTreeCommand {
     }
 }
 
-/// What a supervisor tells the host about its command.
+/// A report of a supervisor to the host about its command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub enum ProcessTreeReport {
@@ -84,14 +84,14 @@ pub enum ProcessTreeReport {
     NotStarted {
         /// Whether there is no such program, or no such directory to start it in.
         not_found: bool,
-        /// What the system said.
+        /// The error of the operating system.
         message: String,
     },
     /// This machine does not let the command's processes be tied to the host.
     Refused {
-        /// What the system said.
+        /// The error of the operating system.
         message: String,
-        /// What to do about it.
+        /// The remedy, if there is one.
         remedy: String,
     },
     /// The command has ended, and with it everything it left behind.
@@ -264,7 +264,8 @@ fn start(command: ProcessTreeCommand, [input, output, error]: [OwnedFd; 3]) -> i
     Pid::from_raw(child.id().cast_signed()).ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
-/// Reaps whatever ended, orphans included; the status of the command if it is among them.
+/// Reaps all ended children, orphans included; returns the status of the command if it is among
+/// them.
 fn reap(ended_children: &OwnedFd, command: Pid) -> io::Result<Option<ExitStatus>> {
     let mut signal = [0; 128];
     rustix::io::read(ended_children, &mut signal)?;

@@ -23,7 +23,7 @@ const STACK_BYTES: u64 = 64 << 20;
 const PROGRAM_STACK_BYTES: u64 = 8 << 20;
 /// Room for allocator overhead, so that a script engine's own, friendlier limit is reached first.
 const SCRIPT_SLACK: u64 = 32 << 20;
-/// What an interpreter needs to begin with, so that all of its limit is the code's.
+/// The memory that an interpreter needs to begin with, so that the code can use all of its limit.
 const PROGRAM_SLACK: u64 = 8 << 20;
 
 /// A dump of one byte is no dump. With 0 the kernel would still start the program that
@@ -66,7 +66,7 @@ pub(crate) fn apply(limits: &CellLimits, inherited: InheritedMemory) -> io::Resu
     };
     let address_space = match inherited.guests {
         Guests::Script => inherited.address_space + memory + stack + SCRIPT_SLACK,
-        // Allocators reserve far more than they use, per thread; what is used is data.
+        // Allocators reserve far more than they use, per thread; only used memory counts as data.
         Guests::Programs => inherited.address_space + memory.saturating_mul(4) + (16 << 30),
     };
     let fixed = [
@@ -96,7 +96,7 @@ fn stack_bytes(guests: Guests) -> u64 {
     }
 }
 
-/// Never above what is in force already, so that it works without privilege.
+/// Never above the limit in force, so that it works without privilege.
 fn lower(resource: Resource, value: u64) -> io::Result<()> {
     let value = getrlimit(resource).maximum.map_or(value, |maximum| maximum.min(value));
     Ok(setrlimit(resource, Rlimit { current: Some(value), maximum: Some(value) })?)

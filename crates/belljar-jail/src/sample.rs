@@ -1,4 +1,4 @@
-//! What a cell uses, measured from outside.
+//! Measures the resources of a cell from outside.
 //!
 //! A sample is quick and counts every page of every process. [`held_together`] is slow and counts
 //! shared pages once. A process that exists and cannot be measured is reported as such: it never
@@ -46,7 +46,7 @@ pub struct CellProcesses {
     pub guests: Guests,
 }
 
-/// What a cell's guest and everything it started use right now.
+/// The present use of a cell's guest and of everything it started.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
     /// CPU time so far.
@@ -58,7 +58,7 @@ pub struct Usage {
 /// One measurement of the processes of a run, or of a whole cell.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sample {
-    /// What all of them use; a page that several share counts for each.
+    /// The sum over all of them; a page that several share counts for each.
     pub usage: Usage,
     /// The memory of the largest process.
     pub largest_bytes: u64,
@@ -83,7 +83,7 @@ impl CellProcesses {
     }
 
     /// The guest and everything it started, those included whose parent has ended: they are the
-    /// keeper's then. What was seen of processes that are gone by now is in the ledger.
+    /// keeper's then. The ledger has the samples of processes that are gone.
     pub fn sample(&self, ledger: &mut CpuLedger) -> Sample {
         match self.guests {
             Guests::Script => ProcessWalk::one(self.guest).sample(ledger),
@@ -98,7 +98,7 @@ impl CellProcesses {
     }
 
     /// A guest of a session and its descendants, and all strays in the cell: only a run can have
-    /// started those. `is_anothers` tells whether a child of the keeper belongs to another guest.
+    /// started those. `is_anothers` says whether a child of the keeper belongs to another guest.
     pub fn branch_sample(
         &self,
         branch: BranchProcesses,
@@ -167,7 +167,7 @@ impl BranchProcesses {
         Ok(Self { guest: number_of(guest)?, guests })
     }
 
-    /// The guest alone. What it started is found from its keeper: see
+    /// The guest alone. Its descendants are found from its keeper: see
     /// [`CellProcesses::branch_sample`].
     pub fn sample(&self, ledger: &mut CpuLedger) -> Sample {
         ProcessWalk::one(self.guest).sample(ledger)
@@ -182,7 +182,7 @@ impl BranchProcesses {
         })
     }
 
-    /// What the guest holds in memory; `None` when it is gone.
+    /// The memory of the guest; `None` when it is gone.
     pub fn resident(&self) -> Option<Resident> {
         MemoryReading::of(self.guest).resident()
     }
@@ -226,7 +226,7 @@ impl Gauge {
         })
     }
 
-    /// What the guest holds in memory; `None` when it is gone.
+    /// The memory of the guest; `None` when it is gone.
     pub fn resident(&self) -> Option<Resident> {
         read_again(&self.status, Resident::parse).or_else(|| {
             // Its first thread may have ended alone. As long as this file can be read, its number
@@ -304,7 +304,7 @@ impl ProcessWalk {
         walk
     }
 
-    /// Adds what a process uses; returns whether it exists.
+    /// Adds the use of a process; returns whether it exists.
     fn look_at(&mut self, pid: u32) -> bool {
         let Some(stat) = Stat::of(pid) else { return false };
         let own = sys::process::cpu_time(pid).unwrap_or(stat.own_cpu);
@@ -320,7 +320,7 @@ impl ProcessWalk {
         !stat.has_ended()
     }
 
-    /// The sample: what was found, and the CPU time of processes that are gone.
+    /// The sample: the sums, and the CPU time of processes that are gone.
     fn sample(self, ledger: &mut CpuLedger) -> Sample {
         let all = u32::try_from(self.found.len()).unwrap_or(u32::MAX);
         let forked =

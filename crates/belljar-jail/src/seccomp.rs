@@ -1,4 +1,4 @@
-//! The system-call filters: who may call what, compiled to a compact decision tree.
+//! The system-call filters of each kind of process, compiled to a compact decision tree.
 //!
 //! A [`SeccompPolicy`] is a table from system-call number to [`SeccompRule`]; everything not in it is refused
 //! with EPERM. Foreign architectures and x32 numbers end the process. The tree form matters: the

@@ -89,7 +89,7 @@ fn map_ids(pid: Pid, (uid, gid): (u32, u32), shown: Ids) -> io::Result<OwnedFd> 
     Ok(openat(CWD, of_child("ns/user"), flags, Mode::empty())?)
 }
 
-/// Detaches what a cell is granted, for the host that asks over `control`, and ends.
+/// Detaches the trees that a cell is granted, for the host that asks over `control`, and ends.
 pub(crate) fn hand_over(control: &OwnedFd, trees: &[GrantedTree], cells: Ids) -> io::Result<()> {
     let is_root = getuid().is_root();
     let owner = is_root.then_some(cells);

@@ -209,7 +209,7 @@ impl ConfinedZygote {
     }
 }
 
-/// What guests inherit as standard streams leads nowhere.
+/// Standard streams that guests inherit lead nowhere.
 pub(crate) fn silence_standard_streams() -> io::Result<()> {
     let null = openat(CWD, "/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
     rustix::stdio::dup2_stdin(&null)?;
@@ -255,7 +255,7 @@ fn enter_namespaces(
     Ok((cloned, cells))
 }
 
-/// Detaches what the plan shows of the host's software, and devices with it.
+/// Detaches the host's software that the plan shows, and devices with it.
 fn detach_view(plan: &ZygotePlan, owner: Option<Ids>) -> io::Result<Vec<(PathBuf, OwnedFd)>> {
     if plan.guests() == Guests::Script {
         return Ok(Vec::new());
@@ -264,7 +264,7 @@ fn detach_view(plan: &ZygotePlan, owner: Option<Ids>) -> io::Result<Vec<(PathBuf
     let in_place = plan.view().trees.iter().map(|path| (path, path));
     let moved = plan.view().moved.iter().map(|(from, to)| (from, to));
     for (path, target) in in_place.chain(moved) {
-        // What every user may read anyway needs no id map; a private home does, if the file system
+        // Files that every user may read need no id map; a private home does, if the file system
         // supports it.
         let owner = owner.filter(|_| !PUBLIC.iter().any(|public| path.starts_with(public)));
         let mapped = owner.map(|owner| trees::detach(path, mounts::SOFTWARE, Some(owner)));
@@ -295,7 +295,7 @@ fn confine_zygote(
     set_parent_process_death_signal(Some(Signal::KILL)).during(Mechanism::PidNamespace)?;
     // A session of its own: no terminal, and no signal meant for the host's process group.
     setsid().during(Mechanism::PidNamespace)?;
-    // When memory runs out everywhere, cells are what to kill first.
+    // When memory runs out everywhere, the kernel should kill cells first.
     fs::write("/proc/self/oom_score_adj", "1000").during(Mechanism::ResourceLimits)?;
     if plan.asks_for(Mechanism::UtsNamespace) {
         rustix::system::sethostname(b"belljar").during(Mechanism::UtsNamespace)?;
@@ -395,8 +395,8 @@ fn watch_over(
         sys::process::kill_by_pidfd(zygote)?;
         return refuse(control, &error);
     }
-    // The zygote goes on only once its warden is confined.
-    // One that is just saying why it cannot has closed its end; let it finish.
+    // The zygote continues only once its warden is confined. One that is just saying why it cannot
+    // has closed its end; let it finish.
     let _ = rustix::io::write(&to_zygote, &[CONFINED]);
     drop(to_zygote);
     loop {

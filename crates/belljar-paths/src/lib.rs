@@ -3,7 +3,7 @@
 //! - [`owner`]: may this file be used as our own state or configuration?
 //! - [`names`]: would the host, or a tool on it, obey or execute a file of this name?
 //!
-//! A leaf: it knows files and names, and nothing of what is in them.
+//! A leaf: it knows files and names, but not their content.
 
 pub mod names;
 pub mod owner;

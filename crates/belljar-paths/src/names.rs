@@ -24,8 +24,8 @@ use std::{
 use icu_normalizer::ComposingNormalizerBorrowed;
 use icu_properties::{CodePointSetData, props::DefaultIgnorableCodePoint};
 
-/// What the host would execute, by who executes it. Names in lower case, sorted within a line; one
-/// that begins with `*` stands for all names that end so.
+/// Names that the host would execute, by the tool that executes them. Names in lower case, sorted
+/// within a line; one that begins with `*` stands for all names that end so.
 pub const EXECUTED: &[(&str, &[&str])] = &[
     ("version control", &[".bzr", ".git", ".hg", ".jj", ".sl", "_darcs"]),
     (
@@ -149,8 +149,8 @@ pub const EXECUTED: &[(&str, &[&str])] = &[
 
 /// The name git gives a repository; a bare one, whatever its name, is released with it.
 pub const GIT: &str = ".git";
-/// What git takes a directory for a repository by, if it has all of one line. `commondir` names
-/// another directory, which then has the objects, the refs and the settings.
+/// The entries by which git recognizes a repository, if a directory has all of one line.
+/// `commondir` names another directory, which then has the objects, the refs and the settings.
 const REPOSITORY: [&[&str]; 2] = [&["HEAD", "commondir"], &["HEAD", "objects", "refs"]];
 /// Files of a repository that count as [`GIT`] wherever they are: one makes a directory with a
 /// `HEAD` a repository, the other has settings that name programs. In lower case.
@@ -249,7 +249,7 @@ impl<'a> FoldedName<'a> {
     }
 }
 
-/// Without what NTFS ignores at the end of a name: dots, spaces, and the name of a stream.
+/// A name without the end that NTFS ignores: dots, spaces, and the name of a stream.
 fn end_cut(name: &str) -> &str {
     let name = name.split([':', '\\']).next().unwrap_or_default();
     name.trim_end_matches(['.', ' '])

@@ -38,7 +38,7 @@ pub(crate) const LOST: &str = "the run ended without a report; the server's log 
 /// A line of progress is cut to this many characters.
 const MAX_LINE_CHARS: usize = 200;
 
-/// What clients can see of a run while it is under way.
+/// The state of an active run that clients can see.
 #[derive(Debug, Default)]
 pub(crate) struct LiveRunState {
     pub(crate) run_id: Option<String>,
@@ -130,7 +130,7 @@ impl RunRegistration {
     }
 }
 
-/// What a list of runs shows of one that is under way.
+/// The row of an active run in a list.
 #[derive(Debug, Clone)]
 pub(crate) struct RunDetails {
     pub(crate) language: String,

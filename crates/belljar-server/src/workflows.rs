@@ -151,7 +151,7 @@ pub struct WorkflowCommandRequest {
 /// The sender of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CommandSender {
-    /// A model: it may not decide what a person is asked to decide, nor work around it.
+    /// A model: it may not decide for a person, nor bypass the decision.
     Agent,
     /// A person, or a program that acts for them; the name is for the record.
     Person(String),
@@ -202,12 +202,12 @@ pub struct WorkflowEventInfo {
     /// The event in a few words, for people who follow the workflow.
     #[serde(skip)]
     pub line: String,
-    /// What it means for clients that wait for the workflow.
+    /// Its effect on clients that wait for the workflow.
     #[serde(skip)]
     pub effect: EventEffect,
 }
 
-/// What an event means for clients that wait for its workflow.
+/// The effect of an event on clients that wait for its workflow.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum EventEffect {
     /// The workflow continues, and so does the wait.
@@ -278,7 +278,7 @@ pub enum WorkflowApiError {
     /// There is no such command, or it takes other arguments.
     #[error("{why}")]
     BadCommand {
-        /// What is wrong with the command.
+        /// The fault of the command.
         why: String,
     },
     /// Only a person may decide this.
@@ -292,7 +292,7 @@ pub enum WorkflowApiError {
     /// The operator does not allow it.
     #[error("{why}")]
     Refused {
-        /// What is not allowed.
+        /// The rule that forbids it, for people.
         why: String,
         /// How the operator can allow it.
         hint: Option<String>,
@@ -300,7 +300,7 @@ pub enum WorkflowApiError {
     /// The host could not do it. The operator's log says more.
     #[error("{message}")]
     Failed {
-        /// What failed, without host paths.
+        /// The failure, without host paths.
         message: String,
     },
 }
@@ -323,7 +323,7 @@ impl WorkflowApiError {
         }
     }
 
-    /// What the client can do about it.
+    /// The remedy for the client, if there is one.
     pub fn hint(&self) -> Option<&str> {
         match self {
             Self::Off => Some("the operator's configuration has `[workflows] serve = false`"),

@@ -17,7 +17,7 @@ pub struct AuditRow {
     pub call: u32,
     /// The qualified name of the tool, or the name the code wrote if no tool has it.
     pub tool: String,
-    /// What policy, or the person it asked, decided.
+    /// The decision of the policy, or of the person it asked.
     pub decision: String,
     /// Which rule or default led to that decision.
     pub reason: String,

@@ -46,7 +46,7 @@ pub enum StoreError {
     Foreign {
         /// The file that was refused.
         path: PathBuf,
-        /// What shows that it is not ours.
+        /// The sign that it is not a store of Belljar.
         reason: &'static str,
     },
     /// The file cannot be used as it is, or its disk is full. The message says what to do.
@@ -100,7 +100,7 @@ pub enum StoreError {
     Damaged {
         /// The value, named for a person: a blob's id, a workflow, a journal.
         what: String,
-        /// What shows the damage.
+        /// The sign of the damage.
         reason: &'static str,
     },
     /// The operation does not fit the workflow as it is recorded.

@@ -38,7 +38,7 @@ pub(crate) struct OpenedStore {
     pub(crate) prior_file: PriorFile,
 }
 
-/// What was at the path before the store was opened.
+/// The state of the path before the store was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PriorFile {
     /// No file: the store was made.
@@ -108,7 +108,7 @@ fn prepare_writer(path: &Path) -> Result<Connection, StoreError> {
     connection.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))?;
     connection.pragma_update(None, "synchronous", "full")?;
     connection.pragma_update_and_check(None, "wal_autocheckpoint", CHECKPOINT_PAGES, |_| Ok(()))?;
-    // What is deleted is gone, also from the file.
+    // Deleted rows are overwritten in the file, too.
     connection.pragma_update_and_check(None, "secure_delete", "on", |_| Ok(()))?;
     schema::migrate(&mut connection, path)?;
     schema::check_tables(&connection)?;

@@ -1,7 +1,7 @@
 //! Records of sessions: who had them, and why they ended.
 //!
 //! A session lives in its host's memory and dies with it; a later host uses the row to tell a
-//! client what became of it. The first end that is written stays.
+//! client why it ended. The first end that is written stays.
 
 use rusqlite::Row;
 
@@ -27,7 +27,7 @@ pub struct NewSession {
 /// The record of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionRecord {
-    /// What was known of it when it began.
+    /// The facts known when it began.
     pub began: NewSession,
     /// When it was last used; written only when it ends.
     pub last_used_ms: i64,

@@ -134,7 +134,7 @@ impl Store {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// What was at the path before the store was opened.
+    /// The state of the path before the store was opened.
     pub fn prior_file(&self) -> PriorFile {
         self.inner.prior_file
     }

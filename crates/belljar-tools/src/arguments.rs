@@ -320,7 +320,7 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// What an object has: required first.
+/// The fields of an object: required ones first.
 fn fields_of(keywords: &Map<String, Value>) -> (Vec<String>, Vec<String>) {
     let required = keywords.get("required").and_then(Value::as_array);
     let required: Vec<String> =

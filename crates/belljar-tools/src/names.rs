@@ -27,7 +27,7 @@ use crate::{
 
 /// Longer names have to be spelt exactly.
 const MAX_FOLDED: usize = 256;
-/// What may stand between server and tool, besides `__`.
+/// Separators between server and tool, besides `__`.
 const SEPARATORS: [&str; 4] = ["__", ":", ".", "/"];
 
 /// All tools of all servers at one moment. Cloning it is cheap.

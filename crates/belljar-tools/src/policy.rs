@@ -34,7 +34,7 @@ pub struct ToolPolicy {
     pub deny: Vec<PolicyRule>,
 }
 
-/// What the operator declares about tools, whatever their servers say.
+/// The operator's declarations about tools, which override those of their servers.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Overrides {
@@ -67,7 +67,7 @@ pub enum Trust {
     Untrusted,
 }
 
-/// What happens with a call.
+/// The verdict of the policy on a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PolicyVerdict {
@@ -122,7 +122,7 @@ impl PolicySubject<'_> {
 /// A verdict and its reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyDecision {
-    /// What happens with the call.
+    /// The verdict on the call.
     pub verdict: PolicyVerdict,
     /// Why, in words for the operator, the audit row and the guest.
     pub reason: String,

@@ -1,4 +1,4 @@
-//! What a tool returns, as guest code sees it: the one rule that turns an answer into a value.
+//! The one rule that turns the answer of a tool into a value for guest code.
 //!
 //! The rule is written for users in `docs/tools.md`, "What a tool returns"; the two change
 //! together. The value is made as JSON bytes, because that is what crosses to the cell: a large text
@@ -42,7 +42,7 @@ pub enum Block<'a> {
     Image {
         /// Its bytes in base64.
         data: &'a str,
-        /// What kind of picture.
+        /// The media type of the picture.
         mime_type: &'a str,
     },
     /// A sound, as encoded bytes.
@@ -50,7 +50,7 @@ pub enum Block<'a> {
     Audio {
         /// Its bytes in base64.
         data: &'a str,
-        /// What kind of sound.
+        /// The media type of the sound.
         mime_type: &'a str,
     },
     /// A resource, with its content.
@@ -58,7 +58,7 @@ pub enum Block<'a> {
     Resource {
         /// The URI of the resource.
         uri: &'a str,
-        /// What kind of content.
+        /// The media type of the content.
         #[serde(skip_serializing_if = "Option::is_none")]
         mime_type: Option<&'a str>,
         /// Its content if that is text.
@@ -73,12 +73,12 @@ pub enum Block<'a> {
     ResourceLink {
         /// The URI of the resource.
         uri: &'a str,
-        /// What it is called.
+        /// The name of the resource.
         name: &'a str,
         /// The server's own words about it.
         #[serde(skip_serializing_if = "Option::is_none")]
         description: Option<&'a str>,
-        /// What kind of content it has.
+        /// The media type of its content.
         #[serde(skip_serializing_if = "Option::is_none")]
         mime_type: Option<&'a str>,
     },

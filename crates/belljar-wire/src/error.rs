@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub struct GuestError {
     /// Stable code; it implies the type.
     pub code: ErrorCode,
-    /// What happened, in one or a few sentences.
+    /// The failure, in one or a few sentences.
     pub message: String,
     /// Frames of the agent's own code, mapped to the source as written.
     #[serde(default)]
@@ -23,7 +23,7 @@ pub struct GuestError {
     /// The status the code ended with, when it ended itself.
     #[serde(default)]
     pub exit_code: Option<i32>,
-    /// What to do about it.
+    /// The remedy, if there is one.
     #[serde(default)]
     pub hint: Option<String>,
     /// The tool that failed, if the code did not catch that failure.

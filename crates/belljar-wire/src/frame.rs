@@ -48,7 +48,7 @@ pub enum DecodeError {
     /// The body is over its cap.
     #[error("body of {bytes} bytes is over the cap of {cap}")]
     BodyTooLarge {
-        /// What the header says.
+        /// The size that the header claims.
         bytes: u32,
         /// The most the reader accepts.
         cap: u32,

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 pub use tokens::{JsonToken, JsonTokenKind, JsonTokens};
 
-/// What is wrong with a JSON text.
+/// The fault of a JSON text.
 #[derive(Debug, thiserror::Error)]
 pub enum JsonFlaw {
     /// It is not JSON, or one of its keys is not a text.
@@ -26,7 +26,7 @@ pub enum JsonFlaw {
     ReservedKey(String),
 }
 
-/// What keys begin with that `serde_json` gives a meaning of its own.
+/// The prefix of keys to which `serde_json` gives a meaning of its own.
 pub const RESERVED_PREFIX: &str = "$serde_json::private::";
 
 /// Whether the text is JSON in which no object, at any level, has a key twice or one that is
@@ -84,7 +84,7 @@ fn key(written: &str) -> Result<Cow<'_, str>, serde_json::Error> {
     Ok(Cow::Borrowed(written.trim_matches('"')))
 }
 
-/// A key that is there twice, as JSON.
+/// A key that occurs twice, as JSON.
 fn repeated(mut keys: Vec<Cow<'_, str>>) -> Option<String> {
     keys.sort_unstable();
     let mut pairs = keys.iter().zip(keys.iter().skip(1));

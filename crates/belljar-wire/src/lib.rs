@@ -1,8 +1,8 @@
 //! The language host and cell speak: length-capped frames and strict decoding.
 //!
-//! A frame is a fixed header, a small JSON *head* and a raw *body*. Everything structured is in
-//! the head, everything large (code, context, value) is in the body and crosses once, as bytes.
-//! The crate does not know who is at either end and keeps no state between frames; whatever
+//! A frame is a fixed header, a small JSON *head* and a raw *body*. Everything structured is in the
+//! head, everything large (code, context, value) is in the body and crosses once, as bytes. The
+//! crate does not know the process at either end and keeps no state between frames; whatever
 //! arrives, decoding neither panics nor allocates more than the [`Caps`] it was given.
 
 mod error;

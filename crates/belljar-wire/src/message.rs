@@ -40,8 +40,8 @@ pub struct GuestLimits {
     pub open_files: u32,
 }
 
-/// What a run was granted, as far as the guest's side has a part in it: these give good messages
-/// and pass values in. What the guest can really reach was settled when its cell was made.
+/// The grants of a run that the guest needs to know: for good messages, and to pass values in. The
+/// real access was fixed when the cell was made.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GuestGrants {
@@ -65,19 +65,19 @@ pub struct GuestGrants {
 /// One piece of guest code to run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunCommand {
-    /// What the code is written in.
+    /// The language of the code.
     pub language: Language,
     /// The name errors and stacks show for the code.
     pub file_name: String,
     /// Limits of this run.
     pub limits: GuestLimits,
-    /// What it was granted.
+    /// The grants that the guest needs to know.
     pub grants: GuestGrants,
     /// The code as it was submitted, not yet transpiled.
     pub code: String,
     /// The global `context`, as JSON; empty means an empty object.
     pub context: Vec<u8>,
-    /// What makes the run repeatable, if it is to be.
+    /// Seed and clock of a durable run; `None` for other runs.
     pub durable: Option<Durable>,
     /// The run belongs to a session: its state stays for the next run, and the cell waits for its
     /// next command when it has answered.
@@ -97,7 +97,7 @@ struct RunHead {
     session: bool,
 }
 
-/// What the host sends to a cell.
+/// A message of the host to a cell.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Command {
     /// Run this; a cell gets it once, unless it is a session's.
@@ -106,7 +106,7 @@ pub enum Command {
     ToolReply(ToolReply),
     /// The time the guest waited for has come. Only in durable runs.
     Timer {
-        /// What the guest's clock shows from here on, in milliseconds since 1970.
+        /// The time of the guest's clock from here on, in milliseconds since 1970.
         now_ms: f64,
     },
     /// Branch: clone the guest. Only in session cells, between runs. One byte follows the frame,
@@ -118,7 +118,7 @@ pub enum Command {
     Reroot,
 }
 
-/// What a cell sends to the host. Nothing in it is trusted.
+/// A message of a cell to the host. The host trusts nothing in it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
     /// Every layer of the plan is in force; the cell waits for code.
@@ -127,7 +127,7 @@ pub enum Event {
     Refused {
         /// The mechanism that failed.
         mechanism: String,
-        /// What the operating system said.
+        /// The error of the operating system.
         message: String,
     },
     /// The code printed a text.
@@ -139,7 +139,7 @@ pub enum Event {
     },
     /// The code reached for something it was not granted.
     Denied {
-        /// What it tried, e.g. `fetch("https://example.org")`.
+        /// The attempt, e.g. `fetch("https://example.org")`.
         attempt: String,
     },
     /// The code names a file of its workspace that is to come back beside the value.
@@ -154,7 +154,7 @@ pub enum Event {
         /// By the guest's clock, in milliseconds since 1970.
         at_ms: f64,
     },
-    /// What the code left in `state`; sent before [`Event::Done`], if there is anything.
+    /// The `state` that the code left; sent before [`Event::Done`] if it is not empty.
     State {
         /// It was too large or not JSON, and is left out.
         cut: bool,

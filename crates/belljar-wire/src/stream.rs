@@ -15,7 +15,7 @@ pub enum ReadError {
     /// The stream failed, or ended inside a frame.
     #[error("the stream failed")]
     Io(#[from] io::Error),
-    /// What came is not a frame.
+    /// The bytes are not a frame.
     #[error("not a frame")]
     Decode(#[from] DecodeError),
 }

@@ -12,7 +12,7 @@ use crate::{DecodeError, ErrorCode};
 pub struct Durable {
     /// Where all randomness comes from: 32 bytes in hexadecimal.
     pub seed: String,
-    /// What the guest's clock shows when it starts, in milliseconds since 1970.
+    /// The time of the guest's clock when it starts, in milliseconds since 1970.
     pub now_ms: f64,
 }
 
@@ -65,9 +65,9 @@ impl ToolCall {
 pub struct ToolReply {
     /// The number of the call that ended.
     pub call: u32,
-    /// What the guest's clock shows from here on; only in durable runs.
+    /// The time of the guest's clock from here on; only in durable runs.
     pub now_ms: Option<f64>,
-    /// What came of it, as JSON: the value, or a [`ToolFault`].
+    /// The outcome as JSON: the value, or a [`ToolFault`].
     pub outcome: Result<Vec<u8>, Vec<u8>>,
 }
 
@@ -100,9 +100,9 @@ impl ToolReply {
 pub struct ToolFault {
     /// The stable code, which the code can branch on.
     pub code: ErrorCode,
-    /// What happened, in the words of the tool or of Belljar.
+    /// The failure, in the words of the tool or of Belljar.
     pub message: String,
-    /// What to do about it.
+    /// The remedy, if there is one.
     pub hint: Option<String>,
     /// The tool, as `server__tool`.
     pub tool_name: Option<String>,
@@ -171,7 +171,7 @@ pub enum GuestInput {
     Reply(ToolReply),
     /// A timer fired. Only in durable runs.
     Timer {
-        /// What the guest's clock shows from here on.
+        /// The time of the guest's clock from here on.
         now_ms: f64,
     },
     /// The run begins to wait for a person (`true`), or no longer waits. Its clock stands still meanwhile.
@@ -187,7 +187,7 @@ pub enum StopReason {
     InDoubt(ToolFault),
     /// In a replay, the code asked for something else than its journal has.
     Diverged(ToolFault),
-    /// The journal cannot be written, or another process has the run now. What was written stays; the
+    /// The journal cannot be written, or another process has the run now. Written entries stay; the
     /// run resumes from there.
     Failed(ToolFault),
 }

@@ -52,9 +52,9 @@ use value::{EncodeError, EncodedValue};
 
 /// The jail gives the main thread 64 MiB of stack; the engine stops far below.
 const STACK_BYTES: usize = 16 << 20;
-/// Room to say what happened after guest code has used up its memory.
+/// Memory for the report after guest code has used up its own.
 const SPARE_BYTES: u64 = 16 << 20;
-/// What a run finds free after one that had used up the memory of its session.
+/// The memory for a run after one that had used up the memory of its session.
 const FREED_BYTES: u64 = 4 << 20;
 /// No run leaves more jobs behind than its memory has room for.
 const MAX_DROPPED_JOBS: u32 = 1 << 24;
@@ -167,8 +167,8 @@ impl QuickJs {
         })
     }
 
-    /// What the code may use in all. If an earlier run has left nothing of it, there is a little
-    /// more, so that something can be let go.
+    /// The memory that the code may use in all. If an earlier run has left nothing of it, there is
+    /// a little more, so that something can be let go.
     fn memory_for(&self, limits: &GuestLimits) -> u64 {
         if !self.is_full {
             return limits.memory_bytes;
@@ -179,8 +179,8 @@ impl QuickJs {
         used.saturating_add(FREED_BYTES).clamp(limits.memory_bytes, most)
     }
 
-    /// Ends what a run of a session has left to do. Without a stack to run on, no job gets as far
-    /// as guest code.
+    /// Ends the jobs that a run of a session has left. Without a stack to run on, no job gets as
+    /// far as guest code.
     fn drop_jobs(&self) {
         if !self.runtime.is_job_pending() {
             return;
@@ -329,7 +329,7 @@ impl CodeRunner for QuickJs {
     }
 
     fn warm_further(&mut self) {
-        // Whatever fails here is tried again when guest code touches it.
+        // A failure here is harmless: guest code tries again on first use.
         self.context.with(|ctx| {
             let _ = self.library.load_all(&ctx).catch(&ctx);
         });

@@ -41,8 +41,8 @@ pub(crate) fn scratch_for_trial() -> io::Result<()> {
     mount_scratch(1 << 20, 64)
 }
 
-/// Changes the bounds of what [`mount_scratch`] made. A bound below the present number of files
-/// means that none can be added.
+/// Changes the bounds of the file system that [`mount_scratch`] made. A bound below the present
+/// number of files means that none can be added.
 pub(crate) fn resize_scratch(bytes: u64, inodes: u64) -> io::Result<()> {
     let most_there = inodes.max(MOST_AT_FIRST);
     let mut inodes = inodes;

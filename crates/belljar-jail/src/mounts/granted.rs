@@ -23,7 +23,7 @@ use crate::{CellGrants, CellLimits, TreeAccess, sys};
 /// Where commands granted to one cell are found.
 const GRANTED_COMMANDS: &str = "/commands";
 
-/// The layer that holds what a cell changed in its workspace.
+/// The layer that holds a cell's changes to its workspace.
 #[derive(Debug)]
 pub(crate) struct LayeredWork {
     /// A handle on the overlay's upper directory.
@@ -88,7 +88,7 @@ pub(super) fn begin_root(
     Ok(chdir("/work")?)
 }
 
-/// Puts into the current directory, the root to be, whatever is granted but for a workspace.
+/// Puts all grants except a workspace into the current directory, the root to be.
 pub(super) fn place_grants(
     grants: &CellGrants,
     trees: &[OwnedFd],

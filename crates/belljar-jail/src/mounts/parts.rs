@@ -2,7 +2,7 @@
 //! execute, and nothing else.
 //!
 //! In a cell for one run, Landlock says which parts of the host's software can be read. A session
-//! has one Landlock rule for its whole tree, so the tree contains only what may be read.
+//! has one Landlock rule for its whole tree, so the tree contains only readable files.
 
 use std::{
     collections::BTreeSet,
@@ -19,8 +19,8 @@ use rustix::{
 use super::{DEVICES, DIRECTORY, ROOT_DIRECTORIES, inside, place_tree};
 use crate::{CellGrants, View};
 
-/// Repeats in the current directory what a view lets guests read and execute, and the programs that
-/// this session is granted as commands.
+/// Repeats in the current directory the files that a view lets guests read and execute, and the
+/// programs that this session is granted as commands.
 pub(super) fn copy_parts(view: &View, grants: &CellGrants) -> io::Result<()> {
     let own = fs::metadata("/")?.dev();
     let mut mounted: BTreeSet<&Path> = view.trees.iter().map(PathBuf::as_path).collect();
@@ -32,7 +32,7 @@ pub(super) fn copy_parts(view: &View, grants: &CellGrants) -> io::Result<()> {
     let commands = grants.commands.iter().map(|(_, program)| program);
     let parts = view.readable.iter().chain(&view.executable).chain(commands).cloned();
     let parts = parts.chain(devices);
-    // Parents come before what they hold, which is there already then.
+    // Parents come before their content, which is then there already.
     let mut placed: Vec<PathBuf> = Vec::new();
     for part in parts.filter_map(|part| real(&part)).collect::<BTreeSet<PathBuf>>() {
         if !placed.iter().any(|parent| part.starts_with(parent)) && place(&part)? {
@@ -42,8 +42,8 @@ pub(super) fn copy_parts(view: &View, grants: &CellGrants) -> io::Result<()> {
     Ok(())
 }
 
-/// Repeats what a directory of the zygote's root has that is the root's own: what is mounted there,
-/// or will be, is left out, and what leads there is made anew.
+/// Repeats the root's own entries of a directory of the zygote's root: it leaves out mount points
+/// and creates the directories that lead to them.
 fn copy_own(directory: &Path, own: u64, mounted: &BTreeSet<&Path>) -> io::Result<()> {
     for entry in fs::read_dir(directory)? {
         let entry = entry?;

@@ -5,8 +5,8 @@
 //! however it is reached. The skeleton, and the layers of the overlays, are where only the keeper
 //! is.
 //!
-//! Branching freezes both overlays first: from then on nothing can be written through whatever
-//! leads there, and what they held is shared by both branches as layers that are only read.
+//! Branching freezes both overlays first: from then on no path leads to a write, and both branches
+//! share the content as read-only layers.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -54,7 +54,7 @@ const PATH_ONLY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CL
 #[derive(Debug)]
 pub(crate) struct SessionRoot {
     layers: Layers,
-    /// What is beneath the layers of `work`, from the top; of `tmp` it is nothing.
+    /// The directories beneath the layers of `work`, from the top; `tmp` has none.
     workspace: Vec<String>,
     branches: BTreeMap<u64, BranchTree>,
     next: u64,
@@ -64,7 +64,7 @@ pub(crate) struct SessionRoot {
     gone: Vec<BranchTree>,
 }
 
-/// A branch's tree, and what its two places are made of.
+/// A branch's tree, and the layers of its two directories.
 #[derive(Debug)]
 struct BranchTree {
     tree: OwnedFd,
@@ -259,7 +259,8 @@ impl OverlayStack {
     }
 }
 
-/// Puts a granted workspace where overlays find it; what is beneath their layers, from the top.
+/// Puts a granted workspace where overlays find it; returns the directories beneath their layers,
+/// from the top.
 fn lay_workspace(grants: &CellGrants, trees: &[OwnedFd]) -> io::Result<Vec<String>> {
     let mut workspaces = grants.trees.iter().zip(trees);
     let Some((tree, handle)) = workspaces.find(|(tree, _)| tree.access == TreeAccess::Workspace)

@@ -11,13 +11,13 @@ use std::{
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// What the kernel counts the starts of processes in (`USER_HZ`).
+/// The unit in which the kernel counts the starts of processes (`USER_HZ`).
 const TICKS_PER_SECOND: u64 = 100;
 
 /// A process by number and start: a number is reused, but not with the same start.
 type ProcessIdentity = (u32, u64);
 
-/// What the processes of one run have used, kept from sample to sample.
+/// The CPU time of the processes of one run, kept from sample to sample.
 #[derive(Debug, Default)]
 pub struct CpuLedger {
     samples: u64,
@@ -31,7 +31,7 @@ pub struct CpuLedger {
     lost: Duration,
     /// Time that processes had waited for which are gone and were not waited for themselves.
     lost_with_parents: Duration,
-    /// What the last two samples gave, the older one first.
+    /// The results of the last two samples, the older one first.
     totals: [Duration; 2],
     inherited: EarlierProcesses,
 }
@@ -66,8 +66,8 @@ pub(super) struct ProcessCpu {
 #[derive(Debug, Default)]
 pub(super) struct LivingCpu {
     pub(super) processes: Vec<(ProcessIdentity, ProcessCpu)>,
-    /// What the keeper has waited for. It must be read before the processes: one that ends in
-    /// between is then missed once, and not counted twice.
+    /// The CPU time of children that the keeper has reaped. It must be read before the processes:
+    /// one that ends in between is then missed once, and not counted twice.
     pub(super) waited_for_by_keeper: Duration,
 }
 
@@ -99,7 +99,7 @@ impl CpuLedger {
             self.known.insert(identity, LastSeen { cpu, sample: self.samples });
         }
         let AbsentCpu { missed, parents } = self.forget_absent();
-        // What was waited for is in the parents' time already, and is not counted twice.
+        // The time of reaped children is in their parents' time already, and is not counted twice.
         let deficit = self.gone.saturating_sub(waited_for);
         self.lost = self.lost.max(deficit.min(self.deficit));
         self.deficit = deficit;
@@ -216,7 +216,7 @@ mod tests {
         assert_eq!(ledger.lost(), ms(0));
     }
 
-    /// Time that was lost stays lost, whatever is waited for later.
+    /// Time that was lost stays lost, even if children are reaped later.
     #[test]
     fn s7_later_children_do_not_make_up_for_lost_ones() {
         let mut ledger = CpuLedger::default();

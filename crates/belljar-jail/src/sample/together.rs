@@ -2,9 +2,10 @@
 
 use super::process::{MemoryReading, ProcessGone, field, of_any_thread};
 
-/// What the kernel needs for one mapping and its first owner of pages.
+/// The kernel memory for one mapping and its first owner of pages.
 const MAPPING_BYTES: u64 = 448;
-/// What it needs besides for each process that this one was forked from, and those before it.
+/// The additional kernel memory for each process that this one was forked from, and those before
+/// it.
 const ANCESTOR_BYTES: u64 = 64;
 /// The kernel's default limit on mappings: a process that cannot be read is taken to have so many.
 const MOST_MAPPINGS: u64 = 65_530;

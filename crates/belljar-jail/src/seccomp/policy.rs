@@ -1,10 +1,10 @@
-//! The tables. Each list says why its members are needed; what is in none of them is refused.
+//! The tables. Each list says why its members are needed; calls in no list are refused.
 
 use std::collections::BTreeMap;
 
 use crate::Guests;
 
-/// What happens to one system call.
+/// The verdict on one system call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SeccompRule {
     /// The call is made.
@@ -37,7 +37,7 @@ macro_rules! numbers {
     ($($name:ident)*) => { &[$(libc::$name as u32,)*] };
 }
 
-/// Memory, a thread's own state, clocks, randomness: what any engine needs to compute.
+/// Memory, a thread's own state, clocks, randomness: the calls that any engine needs to compute.
 const COMPUTE: &[u32] = numbers! {
     SYS_brk SYS_munmap SYS_mremap SYS_futex SYS_sched_yield SYS_sched_getaffinity
     SYS_rseq SYS_set_robust_list SYS_restart_syscall
@@ -111,14 +111,14 @@ const OLDER_NAMES_OF_PROGRAMS: &[u32] = numbers! {
 #[cfg(not(target_arch = "x86_64"))]
 const OLDER_NAMES_OF_PROGRAMS: &[u32] = &[];
 
-/// What a keeper needs: mounting for its cell, making and reaping the guest.
+/// The calls of a keeper: mounting for its cell, making and reaping the guest.
 const KEEP: &[u32] = numbers! {
     SYS_sendmsg SYS_wait4 SYS_waitid SYS_fsopen SYS_fsconfig SYS_fsmount SYS_fspick SYS_move_mount SYS_ppoll
     SYS_sendto SYS_recvfrom SYS_read SYS_write SYS_close SYS_openat SYS_exit_group SYS_munmap
     SYS_rt_sigprocmask SYS_rt_sigreturn SYS_brk SYS_futex SYS_madvise
 };
 
-/// What a zygote needs on top, to clone and confine a cell.
+/// The calls of a zygote in addition, to clone and confine a cell.
 const CLONE_CELLS: &[u32] = numbers! {
     SYS_clone3 SYS_socketpair SYS_sendmsg SYS_recvmsg SYS_capset SYS_capget SYS_prctl SYS_seccomp
     SYS_close_range SYS_signalfd4 SYS_landlock_create_ruleset SYS_landlock_add_rule
@@ -128,14 +128,14 @@ const CLONE_CELLS: &[u32] = numbers! {
     SYS_mknodat
 };
 
-/// What a session's keeper needs on top: trees and layers for branches, and removing them.
+/// The calls of a session's keeper in addition: trees and layers for branches, and removing them.
 const KEEP_BRANCHES: &[u32] = numbers! {
     SYS_open_tree SYS_mkdirat SYS_unlinkat SYS_renameat2 SYS_fchmodat SYS_fstat
     SYS_newfstatat SYS_statx SYS_getdents64 SYS_lseek
 };
 
-/// What the guest of a session needs on top: to take descriptors from the host, and to go on in
-/// another tree of files. A tree has no parent, and `chroot` leads nowhere else.
+/// The calls of a session's guest in addition: to take descriptors from the host, and to continue
+/// in another tree of files. A tree has no parent, and `chroot` leads nowhere else.
 const BRANCH: &[u32] = numbers! {
     SYS_chroot SYS_fchdir SYS_chdir SYS_getcwd SYS_close_range SYS_dup3 SYS_setsid
 };
@@ -148,7 +148,7 @@ const FCNTL_COMMANDS: &[u32] = &[
     libc::F_SETFD as u32,
     libc::F_GETFL as u32,
 ];
-/// What allocators give back or ask for; nothing that merges, poisons or populates.
+/// The advice of allocators; nothing that merges, poisons or populates.
 const MADVISE_ADVICE: &[u32] = &[
     libc::MADV_DONTNEED as u32,
     libc::MADV_FREE as u32,
@@ -231,10 +231,11 @@ const CLONE_AND_BRANCH: (libc::c_long, SeccompRule) =
 /// limit counts it; huge pages are counted elsewhere.
 const COUNTED: (u8, ArgumentTest) =
     (3, ArgumentTest::NotAllOf((libc::MAP_SHARED | libc::MAP_ANONYMOUS) as u32));
-/// What grows down is counted as a stack, whose limit only says how far it grows by itself.
+/// A mapping that grows down counts as a stack, whose limit only says how far it grows by itself.
 const SMALL_PAGES: (u8, ArgumentTest) =
     (3, ArgumentTest::NoneOf((libc::MAP_HUGETLB | libc::MAP_GROWSDOWN) as u32));
-/// What programs ask of their descriptors. No locks and no leases: kernel memory nothing counts.
+/// Common operations on descriptors. No locks and no leases: they use kernel memory that no limit
+/// counts.
 const PROGRAM_FCNTL_COMMANDS: &[u32] = &[
     libc::F_DUPFD as u32,
     libc::F_DUPFD_CLOEXEC as u32,

@@ -46,7 +46,7 @@ impl CodeCopy {
             return Err(io::Error::last_os_error());
         }
         let source = ptr::with_exposed_provenance::<u8>(self.code.start());
-        // SAFETY: the source is code of this program, as the kernel tells: mapped, readable, and
+        // SAFETY: the source is code of this program, as the kernel reports: mapped, readable, and
         // nothing writes to it. The destination is as large, ours alone, and new, so they are
         // apart.
         unsafe { ptr::copy_nonoverlapping(source, start, bytes) };
@@ -71,7 +71,7 @@ impl CodeCopy {
         if moved == libc::MAP_FAILED {
             exit_now(1);
         }
-        // What was around the copy is left, and given back.
+        // The pages around the copy are left, and given back.
         let begin = self.start.addr().get();
         unmap(self.mapped.start..begin);
         self.mapped.start = begin + bytes;

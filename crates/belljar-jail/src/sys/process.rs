@@ -80,7 +80,7 @@ pub(crate) fn clone_beside() -> io::Result<BranchSide> {
     }
 }
 
-/// Duplicates a descriptor to a number; what had that number is closed.
+/// Duplicates a descriptor to a number; a file that had that number is closed.
 pub(crate) fn put_in_place(descriptor: impl AsFd, number: RawFd) -> io::Result<()> {
     let descriptor = descriptor.as_fd().as_raw_fd();
     if descriptor == number {
@@ -223,7 +223,7 @@ pub(crate) fn cpu_time(pid: u32) -> io::Result<Duration> {
     Ok(Duration::new(seconds, nanoseconds))
 }
 
-/// A child that has ended, and what it used in its life.
+/// A child that has ended, and the resources it used.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReapedChild {
     pub(crate) pid: Pid,

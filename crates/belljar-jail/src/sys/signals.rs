@@ -7,7 +7,7 @@ use std::{
     os::fd::{FromRawFd, OwnedFd},
 };
 
-/// What becomes of ended children.
+/// The fate of ended children.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum EndedChildren {
     /// The kernel reaps them, and their status is lost.
@@ -16,7 +16,7 @@ pub(crate) enum EndedChildren {
     WaitedFor,
 }
 
-/// Sets what becomes of ended children. Inherited by [`clone`](super::process::clone).
+/// Sets the fate of ended children. Inherited by [`clone`](super::process::clone).
 pub(crate) fn ended_children_are(what: EndedChildren) -> io::Result<()> {
     let disposition = match what {
         EndedChildren::Reaped => libc::SIG_IGN,

@@ -51,12 +51,12 @@ impl Default for ArtifactCaps {
     }
 }
 
-/// What a run handed back.
+/// The files that a run returned.
 #[derive(Debug, Default)]
 pub struct Artifacts {
     /// The named ones in the order they were named, then those of `out/` by path.
     pub list: Vec<ArtifactFile>,
-    /// What was left out, up to a hundred.
+    /// The files that were left out, up to a hundred.
     pub skipped: Vec<SkippedArtifact>,
 }
 

@@ -1,4 +1,4 @@
-//! The attributes by which an overlay marks what it wrote to its upper directory.
+//! The attributes by which an overlay marks entries of its upper directory.
 
 use std::{io, os::fd::AsFd};
 
@@ -17,10 +17,10 @@ const HARMLESS: [&[u8]; 4] = [b"origin", b"impure", b"nlink", b"uuid"];
 /// How the kernel stores attributes that a guest named like the overlay's own.
 const ESCAPED: &[u8] = b"overlay.";
 
-/// What an overlay says about an entry of its upper directory.
+/// The mark of an overlay on an entry of its upper directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mark {
-    /// No mark that changes what the guest saw.
+    /// No mark that changes the guest's view.
     None,
     /// A directory that hides the one beneath it.
     Opaque,

@@ -21,7 +21,7 @@ use rustix::{
 /// The most levels below the workspace that are walked. Each open costs one lookup per level, so
 /// this bounds the time of a walk; real trees are an order of magnitude flatter.
 pub(super) const MAX_DEPTH: usize = 256;
-/// The longest path that is opened: what one system call takes, without the terminating NUL.
+/// The longest path that is opened: the limit of one system call, without the terminating NUL.
 pub(super) const MAX_PATH: usize = 4095;
 
 /// Permissions an owner needs to list, search and change a directory.
@@ -77,7 +77,7 @@ impl<'fd> RootedTree<'fd> {
         self.open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)
     }
 
-    /// Whatever is there, links included, to look at but not to read.
+    /// A handle on any kind of file, links included, to look at but not to read.
     pub(super) fn entry(&self, path: &Path) -> io::Result<OwnedFd> {
         self.open(path, OFlags::PATH)
     }

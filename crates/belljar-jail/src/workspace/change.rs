@@ -1,4 +1,5 @@
-//! The change list as a value: what differs, how, and what of it a commit would leave alone.
+//! The change list as a value: the paths that differ, how, and which of them a commit would leave
+//! alone.
 
 use std::{
     fmt,
@@ -10,7 +11,7 @@ use rustix::fs::{FileType, Stat};
 
 use super::protected::ProtectedPaths;
 
-/// What a change list may cost. The default suits a cell with 50,000 inodes.
+/// The bounds of a change list. The default suits a cell with 50,000 inodes.
 #[derive(Debug, Clone)]
 pub struct ChangeCaps {
     /// The most entries of the upper directory that are compared; past it the list is cut.
@@ -36,7 +37,7 @@ impl Default for ChangeCaps {
     }
 }
 
-/// What a run changed in its workspace, sorted by path, parents before what they hold.
+/// The changes of a run to its workspace, sorted by path, parents before their content.
 #[derive(Debug, Clone, Default)]
 pub struct ChangeList {
     /// One for each path that differs.
@@ -45,14 +46,14 @@ pub struct ChangeList {
     pub cut: bool,
 }
 
-/// One path that differs between the original directory and what the run left.
+/// One path that differs between the original directory and the run's view of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathChange {
     /// Relative to the workspace. May be any bytes; see [`shown_path`](Self::shown_path).
     pub path: PathBuf,
-    /// What happened to it.
+    /// How it changed.
     pub kind: ChangeKind,
-    /// What is there now; for a deletion, what was there.
+    /// The kind of entry now; for a deletion, the kind before.
     pub entry: EntryKind,
     /// Size of the new content (for a link, of its target); zero for directories and deletions.
     pub bytes: u64,
@@ -60,27 +61,27 @@ pub struct PathChange {
     pub withheld: Option<WithheldReason>,
     /// Permissions of the new entry, of which only `rwx` are ever committed.
     pub(super) mode: u32,
-    /// What was in the original directory when the list was made.
+    /// The entry of the original directory when the list was made.
     pub(super) before: Option<OriginalEntry>,
 }
 
-/// What happened to a path.
+/// How a path changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ChangeKind {
     /// There was nothing before.
     Added,
     /// Content, permissions, target or kind of entry differ.
     Modified,
-    /// There is nothing any more. A directory is listed once, without what it held.
+    /// The path was deleted. A directory is listed once, without its content.
     Deleted,
 }
 
-/// Kinds of entries, as far as a commit tells them apart.
+/// Kinds of entries, as far as a commit distinguishes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EntryKind {
     /// A regular file, with or without content.
     File,
-    /// A directory, whatever it holds.
+    /// A directory, with or without content.
     Directory,
     /// A symbolic link; its target is its content.
     Link,
@@ -134,7 +135,7 @@ impl PathChange {
         self.path.to_string_lossy().into_owned()
     }
 
-    /// What a reader of the list should know about this entry.
+    /// A remark about this entry for readers of the list.
     pub fn note(&self) -> Option<String> {
         if let Some(withheld) = &self.withheld {
             return Some(format!("will not be committed: {withheld}"));

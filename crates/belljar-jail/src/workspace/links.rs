@@ -113,7 +113,7 @@ fn stays_inside_as_written(parent: &Path, target: &Path) -> Result<(), WithheldR
     Ok(())
 }
 
-/// Puts the components of a link's target before what is left to resolve.
+/// Puts the components of a link's target before those that remain to be resolved.
 fn push_front(todo: &mut VecDeque<OsString>, target: &Path) -> Result<(), WithheldReason> {
     if target.as_os_str().as_bytes().starts_with(b"/") {
         return Err(WithheldReason::LinkLeadsOutside);

@@ -1,4 +1,4 @@
-//! What kind of content a file holds: its first bytes decide, its name where they cannot.
+//! The media type of a file: its first bytes decide, or its name if they cannot.
 
 /// How files that are not text begin.
 const SIGNATURES: [(&[u8], &str); 6] = [
@@ -10,7 +10,7 @@ const SIGNATURES: [(&[u8], &str); 6] = [
     (b"PK\x03\x04", "application/zip"),
 ];
 
-/// What text is, by the ending of its file's name.
+/// The media types of text, by the ending of the file's name.
 const TEXT_ENDINGS: [(&str, &str); 9] = [
     ("csv", "text/csv"),
     ("tsv", "text/tab-separated-values"),

@@ -8,7 +8,7 @@ use std::{
     sync::Arc,
 };
 
-/// What the host does with files of a name, wherever they are in a workspace.
+/// How the host treats files of a name, wherever they are in a workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NameUse {
     /// The name is reserved for the host's own files.
@@ -18,7 +18,7 @@ pub enum NameUse {
     Executed(&'static str),
 }
 
-/// Decides what the host does with files of a name.
+/// Decides how the host treats files of a name.
 type NameRules = Arc<dyn Fn(&OsStr) -> Option<NameUse> + Send + Sync>;
 
 /// Decides whether a directory is of some kind, given a test whether it has an entry of some name.

@@ -1,4 +1,4 @@
-//! Remembering what a directory of the original tree holds, and removing exactly that.
+//! Records the content of a directory of the original tree, and removes exactly that content.
 
 use std::{
     ffi::OsStr,
@@ -115,7 +115,7 @@ fn remove_directory(parent: BorrowedFd<'_>, name: &OsStr) -> Result<(), NotCommi
     }
 }
 
-/// Whether a directory holds what was remembered of it, all of it and nothing else.
+/// Whether a directory holds exactly the recorded content.
 fn check_contents(
     tree: &RootedTree<'_>,
     path: &Path,

@@ -22,7 +22,7 @@ const READABLE: u32 = 0o400;
 #[derive(Debug)]
 pub(super) struct Upper<'fd> {
     tree: RootedTree<'fd>,
-    /// Modes to restore; parents sort before what they hold.
+    /// Modes to restore; parents sort before their content.
     unlocked: RefCell<BTreeMap<PathBuf, u32>>,
 }
 
@@ -41,7 +41,7 @@ impl<'fd> Upper<'fd> {
         self.or_unlock(path, || self.tree.file(path))
     }
 
-    /// A handle on whatever is there, not to read it.
+    /// A handle on any kind of file, not to read it.
     pub(super) fn entry(&self, path: &Path) -> io::Result<OwnedFd> {
         self.or_unlock(path, || self.tree.entry(path))
     }
@@ -65,7 +65,7 @@ impl<'fd> Upper<'fd> {
         }
     }
 
-    /// Adds the owner's permissions to a path and to what leads there, from the top.
+    /// Adds the owner's permissions to a path and its parents, from the top.
     fn unlock(&self, path: &Path) -> io::Result<()> {
         let mut steps: Vec<&Path> = path.ancestors().collect();
         steps.reverse();

@@ -32,7 +32,7 @@ const MAX_PATH_BYTES: usize = 32 << 20;
 /// The permissions that are ever committed.
 const PERMISSIONS: u32 = 0o777;
 
-/// Lists what a run changed in its workspace.
+/// Lists the changes of a run to its workspace.
 ///
 /// `upper` is the directory its writes went to, `lower` the original; without one (a workspace of
 /// its own, in memory) everything is added. The cell must be dead. An error means that the upper
@@ -105,7 +105,7 @@ struct CurrentDirectory {
     executed: ExecutedName,
 }
 
-/// An entry of it, and what the original has in its place.
+/// An entry of it, and the original's entry at the same path.
 struct UpperEntry<'a> {
     here: &'a CurrentDirectory,
     name: &'a OsStr,
@@ -336,7 +336,7 @@ impl ChangeWalk<'_> {
         self.changes.list.push(change);
     }
 
-    /// Lists what an opaque directory has hidden of the original and not put back.
+    /// Lists the entries of the original that an opaque directory hides and does not replace.
     fn list_hidden(&mut self, here: &CurrentDirectory, kept: &[OsString]) {
         let (Some(lower), Some(directory)) = (self.lower, &here.lower) else { return };
         let originals = lower.listing(&here.path).and_then(|it| names(it, self.left.removed));
@@ -397,7 +397,7 @@ impl ChangeWalk<'_> {
         self.changes.list.push(change);
     }
 
-    /// Notes what the original has in this place, which a commit would have to replace.
+    /// Records the original's entry at this path, which a commit would have to replace.
     fn remember(&mut self, change: &mut PathChange, before: Option<&Stat>) {
         let (Some(stat), Some(lower)) = (before, self.lower) else { return };
         change.kind = ChangeKind::Modified;

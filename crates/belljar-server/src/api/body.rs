@@ -1,4 +1,4 @@
-//! What bodies of requests hold, as clients write it (DESIGN: one request everywhere).
+//! The bodies of requests, as clients write them (DESIGN: one request everywhere).
 
 use belljar_contract::{Verdict, optional_whole_number};
 use schemars::JsonSchema;
@@ -25,8 +25,8 @@ pub(super) struct ForkRequest {
     pub(super) checkpoint_id: Option<String>,
 }
 
-/// What a person decided. Of a call that was not made yet, `approve` or `deny`; of one in doubt, `retry`,
-/// `use` or `deny`: who says yes to a call does not say yes to making it twice.
+/// The decision of a person. For a call that was not made yet, `approve` or `deny`; for one in
+/// doubt, `retry`, `use` or `deny`: a yes to a call is not a yes to a second call.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(tag = "decision", rename_all = "lowercase", deny_unknown_fields)]
 pub(super) enum DecisionRequest {
@@ -38,12 +38,12 @@ pub(super) enum DecisionRequest {
     Retry {},
     /// One in doubt happened.
     Use {
-        /// What it gave, as the code would have got it: any JSON.
+        /// The result of the call, as the code would have got it: any JSON.
         result: Value,
     },
 }
 
-/// What became of a call.
+/// The answer about a call.
 #[derive(Debug, Clone, Copy, serde::Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "Decision")]
@@ -59,7 +59,7 @@ pub(super) enum ApprovalDecision {
 }
 
 impl DecisionRequest {
-    /// What the port takes, and what is said to it.
+    /// The verdict for the port, and the decision for the answer.
     pub(super) fn into_verdict(self) -> (Verdict, ApprovalDecision) {
         match self {
             Self::Approve {} => (Verdict::Approve, ApprovalDecision::Approve),
@@ -74,7 +74,7 @@ impl DecisionRequest {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SearchRequest {
-    /// What is to be done, in words.
+    /// The purpose, in words.
     pub(super) intent: String,
     /// How many to name; 5 if absent.
     #[serde(default, deserialize_with = "optional_whole_number")]

@@ -43,9 +43,9 @@ struct ErrorText {
     r#type: &'static str,
     /// The stable name of the error; branch on this.
     code: &'static str,
-    /// What failed, in words that may change.
+    /// The failure, in words that may change.
     message: String,
-    /// What the client can do about it.
+    /// The remedy for the client, if there is one.
     hint: Option<String>,
 }
 

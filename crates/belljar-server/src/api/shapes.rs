@@ -1,5 +1,5 @@
-//! What answers hold. The canonical result comes from the backend as it is; its shape is written
-//! down here for `/openapi.json`, and tests hold the server to it.
+//! The bodies of answers. The canonical result comes from the backend as it is; its shape is
+//! written down here for `/openapi.json`, and tests hold the server to it.
 
 use belljar_contract::RunResult;
 use schemars::JsonSchema;
@@ -12,14 +12,14 @@ use crate::{
     sessions::{CheckpointInfo, SessionInfo},
 };
 
-/// The server is there.
+/// The server runs.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Health {
     /// `ok`, or `unhealthy` (with status 503): nothing can be kept.
     pub(super) status: &'static str,
     /// The version of the running Belljar.
     pub(super) version: &'static str,
-    /// What is the matter.
+    /// The problem, in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) trouble: Option<String>,
 }
@@ -70,21 +70,22 @@ pub(super) struct RecordedDecision {
     pub(super) decision: ApprovalDecision,
 }
 
-/// What happened, oldest first.
+/// The events, oldest first.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct EventList {
     pub(super) events: Vec<EventInfo>,
 }
 
-/// How a run went. While it goes on: its id, its status, and what it waits for.
+/// The result of a run. Before it has one: its id, its status, and the calls that wait for a
+/// person.
 #[derive(Debug, JsonSchema)]
 #[schemars(rename = "RunResult")]
 #[expect(dead_code, reason = "read by the generator of the schema")]
 pub(super) struct RunAnswer {
     #[serde(flatten)]
     result: RunResult,
-    /// What it waits for, while it does.
+    /// The calls that wait for a person.
     approvals: Option<Vec<ApprovalRequest>>,
-    /// What to do next, where that needs saying.
+    /// The next step for the client, if there is one.
     message: Option<String>,
 }

@@ -69,7 +69,7 @@ pub(super) trait EventLog: Send + 'static {
     fn show(&mut self, entry: &Self::Entry) -> Event;
 }
 
-/// Streams a log for as long as it goes on. The slot is free again when the client is gone.
+/// Streams a log until it ends. The slot is free again when the client is gone.
 pub(super) fn follow<L: EventLog>(log: L, slot: OwnedSemaphorePermit) -> Response {
     let state = (log, VecDeque::new(), slot);
     response(unfold(state, |(mut log, mut read, slot)| async move {

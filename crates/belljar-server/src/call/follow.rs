@@ -31,7 +31,7 @@ const LINE_EVERY: Duration = Duration::from_millis(200);
 /// The backend reports expiry itself; if it does not, the question is closed this much later.
 const EXPIRY_SLACK: Duration = Duration::from_secs(5);
 
-/// What happens to the run when the request is cancelled.
+/// The effect of a cancelled request on its run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OnCancel {
     /// It ends too: no other request needs it.

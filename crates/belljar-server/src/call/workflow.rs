@@ -306,7 +306,7 @@ impl<B: Backend> Gateway<B> {
     /// Passes a person's decision on. Without a decision, the person is not asked again in this
     /// call.
     async fn decide(&self, call: &mut McpCall, id: &str, decision: &str, verdict: Option<Verdict>) {
-        // Answered, whatever came of it: a decision that is still open needs another call.
+        // The question was answered: a decision that is still open needs another call.
         call.dismissed.push(decision.to_owned());
         let name = match verdict {
             Some(Verdict::Approve) => "approve",

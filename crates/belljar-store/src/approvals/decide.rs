@@ -134,7 +134,7 @@ impl Store {
     }
 }
 
-/// What a poll reads. The question itself may be megabytes, and many callers poll.
+/// The columns that a poll reads. The question itself may be megabytes, and many callers poll.
 struct PendingState {
     is_pending: bool,
     expires_ms: i64,

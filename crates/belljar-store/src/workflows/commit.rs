@@ -1,4 +1,4 @@
-//! What the owner of a workflow commits: all of it or nothing, and only while it is the owner.
+//! The commits of a workflow's owner: all or nothing, and only while it is the owner.
 //!
 //! The same batch may be committed again after a lost answer: rows that exist already are compared and
 //! stay as they are.

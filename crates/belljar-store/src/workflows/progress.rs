@@ -103,7 +103,7 @@ where
     let deadline = Instant::now() + timeout;
     let mut pause = FIRST_PAUSE;
     loop {
-        // Listening begins before the poll: what comes in between is not missed.
+        // Listening begins before the poll, so that no event in between is missed.
         let notification = notify.notified();
         tokio::pin!(notification);
         notification.as_mut().enable();

@@ -15,7 +15,7 @@ use crate::{
 pub struct ArgumentFault {
     /// The qualified name of the tool, if the fault is of a call.
     pub tool: Option<String>,
-    /// Names of fields and indices of items that lead to what is wrong; empty for the whole.
+    /// Names of fields and indices of items that lead to the fault; empty for the whole.
     pub path: Vec<String>,
     /// The kind of fault.
     pub kind: FaultKind,
@@ -69,7 +69,7 @@ pub enum FaultKind {
     Range {
         /// The value that was given.
         given: String,
-        /// What it has to be, as in "must be at least 1".
+        /// The condition, as in "must be at least 1".
         wanted: String,
     },
     /// Nothing may be there.

@@ -47,7 +47,7 @@ impl GuestClock {
         Self { machine_ms, last_ms: Arc::new(Mutex::new(last_ms)) }
     }
 
-    /// What it would show now.
+    /// The time it would show now.
     pub(super) fn now_ms(&self) -> f64 {
         let last_ms = *self.last_ms.lock().unwrap_or_else(PoisonError::into_inner);
         last_ms.max((self.machine_ms)() as f64)

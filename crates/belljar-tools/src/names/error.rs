@@ -35,7 +35,7 @@ pub enum ResolveError {
 }
 
 impl ResolveError {
-    /// What to try instead.
+    /// The hint: names to try instead.
     pub fn hint(&self) -> String {
         match self {
             Self::UnknownServer { servers, .. } => servers_hint(servers),

@@ -50,7 +50,7 @@ pub enum ContentBlock {
     ResourceLink {
         /// The URI of the resource.
         uri: String,
-        /// What the server calls it.
+        /// The server's name for it.
         name: String,
         /// The media type of the resource, if the server says.
         mime_type: Option<String>,

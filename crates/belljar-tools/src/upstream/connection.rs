@@ -244,7 +244,7 @@ impl UpstreamConnection {
         users.active.is_empty().then_some(users.last_used)
     }
 
-    /// What the server says it is.
+    /// The name and version that the server claims.
     pub(super) fn version(&self) -> ServerVersion {
         let info = self.peer.peer_info();
         let own = info.as_ref().and_then(|info| info.server_info.as_ref());

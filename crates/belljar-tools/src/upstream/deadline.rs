@@ -20,7 +20,7 @@ impl CallTime {
         Self { spent: self.spent + spent, ..self }
     }
 
-    /// What is left of it.
+    /// The remaining time.
     pub(crate) fn left(self) -> Duration {
         self.limit.saturating_sub(self.spent)
     }

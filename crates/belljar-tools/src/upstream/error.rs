@@ -33,9 +33,9 @@ pub enum UpstreamError {
     NotStarted {
         /// The server that is missing.
         server: String,
-        /// What went wrong, as a sentence without a subject.
+        /// The failure, as a sentence without a subject.
         why: String,
-        /// What to do about it.
+        /// The remedy, if there is one.
         hint: Option<String>,
         /// The last lines it wrote to its standard error; for operators only.
         log: String,
@@ -47,7 +47,7 @@ pub enum UpstreamError {
         server: String,
         /// When it is tried again.
         retry_in: Duration,
-        /// What went wrong last time.
+        /// The last failure.
         why: String,
     },
     /// It took too long.
@@ -59,7 +59,7 @@ pub enum UpstreamError {
         limit: Duration,
         /// Who set the limit, so that a hint can name the setting.
         set_by: LimitSource,
-        /// What was being waited for.
+        /// The awaited event.
         stage: WaitStage,
         /// Whether the call may have happened.
         sent: WasSent,
@@ -82,7 +82,7 @@ pub enum UpstreamError {
     Lost {
         /// The server whose connection broke.
         server: String,
-        /// What went wrong, as a sentence without a subject.
+        /// The failure, as a sentence without a subject.
         why: String,
         /// Whether the call may have happened.
         sent: WasSent,
@@ -102,7 +102,7 @@ pub enum UpstreamError {
     Protocol {
         /// The server that broke the protocol.
         server: String,
-        /// What it sent instead of an answer.
+        /// The fault of the message that it sent.
         why: String,
     },
     /// The upstreams have been shut down.
@@ -113,7 +113,7 @@ pub enum UpstreamError {
     },
 }
 
-/// What a call waits for.
+/// The event that a call waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitStage {
     /// A free place among the calls a server gets at once.
@@ -171,7 +171,7 @@ impl UpstreamError {
         }
     }
 
-    /// What to do about it, where that is known.
+    /// The remedy, if one is known.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::NotStarted { hint, .. } => hint.clone(),

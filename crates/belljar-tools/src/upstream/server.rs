@@ -181,7 +181,7 @@ impl Server {
         Ok(())
     }
 
-    /// What a caller of the list of tools is waiting for.
+    /// The event that a caller of the list of tools waits for.
     pub(super) fn listing_stage(&self) -> WaitStage {
         match &*lock(&self.phase) {
             ConnectionPhase::Starting(_) | ConnectionPhase::Down { .. } => WaitStage::Start,

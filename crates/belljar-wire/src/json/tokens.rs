@@ -70,7 +70,7 @@ fn string_length(text: &str) -> Option<usize> {
         at += rest.iter().position(|byte| matches!(byte, b'"' | b'\\'))?;
         match bytes.get(at) {
             Some(b'"') => return Some(at + 1),
-            // What is escaped ends nothing.
+            // An escaped character ends nothing.
             _ => at += 2,
         }
     }

@@ -77,7 +77,7 @@ pub(super) fn refusal_of(name: &str) -> Option<String> {
         .then(|| format!("{name}: not granted. Grant it with --command {name}"))
 }
 
-/// What to do about a refused command.
+/// The hint for a refused command.
 pub(super) fn hint_for(name: &str) -> String {
     match POINTLESS.iter().find(|(_, names)| names.contains(&name)) {
         Some((reason, _)) => format!(
@@ -95,8 +95,8 @@ pub(super) const HANDLER: &str = "command_not_found_handle";
 /// Its name, as it is passed in the environment.
 pub(super) const HANDLER_VARIABLE: &str = "BASH_FUNC_command_not_found_handle%%";
 
-/// That function. What it refuses it also writes to the descriptor `marker`: the name, and the
-/// whole attempt, each ended by a NUL.
+/// That function. It also writes each refusal to the descriptor `marker`: the name, and the whole
+/// attempt, each ended by a NUL.
 pub(super) fn handler(marker: i32) -> String {
     let mut cases = String::new();
     for (reason, names) in POINTLESS {

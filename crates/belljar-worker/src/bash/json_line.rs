@@ -8,7 +8,7 @@ pub(super) struct JsonLine {
     last: Vec<u8>,
 }
 
-/// What the last line is.
+/// The kind of the last line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum LastLine {
     /// JSON, as it was printed.
@@ -25,7 +25,7 @@ impl JsonLine {
         Self { max, current: Vec::new(), last: Vec::new() }
     }
 
-    /// Takes what was read.
+    /// Takes the bytes that were read.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             // One byte too many is enough to know.

@@ -32,7 +32,7 @@ const MAX_ARGUMENT_BYTES: usize = 100 << 10;
 /// The descriptor refusals are written to is out of the way of those scripts like to use.
 const MARKER_AT_LEAST: [i32; 2] = [100, 10];
 
-/// What precedes the code: children must not inherit the handler, and `REPLY` is how large code
+/// The text before the code: children must not inherit the handler, and `REPLY` is how large code
 /// arrives.
 pub(super) const PREFIX: &str = "export -nf command_not_found_handle;unset -v REPLY;";
 

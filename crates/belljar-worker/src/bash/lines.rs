@@ -13,7 +13,7 @@ pub(super) struct LineBuffer {
 }
 
 impl LineBuffer {
-    /// Takes what was read and gives what can be printed, one piece after the other.
+    /// Takes the bytes that were read and gives printable pieces, one after the other.
     pub(super) fn push<E>(
         &mut self,
         bytes: &[u8],
@@ -75,7 +75,7 @@ fn whole_characters(bytes: &[u8], max: usize) -> usize {
         return bytes.len();
     }
     let is_inside = |at: &usize| bytes.get(*at).is_some_and(|byte| byte & 0xc0 == 0x80);
-    // What is longer than a character is no UTF-8, and may be cut anywhere.
+    // A rest longer than a character is not UTF-8, and may be cut anywhere.
     let begin = (max.saturating_sub(3)..=max).rev().find(|at| !is_inside(at));
     begin.filter(|at| *at > 0).unwrap_or(max)
 }

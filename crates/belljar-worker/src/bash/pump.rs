@@ -40,7 +40,7 @@ const GRACE: Duration = Duration::from_millis(200);
 /// How long a session's shell has to end by itself when its time is up.
 const KILL_DELAY: Duration = Duration::from_millis(30);
 
-/// A bash that has ended: its status, and what its output says about it.
+/// A bash that has ended: its status, and the facts that its output shows.
 #[derive(Debug)]
 pub(super) struct ShellExit {
     pub(super) status: ExitStatus,
@@ -53,7 +53,7 @@ pub(super) struct ShellExit {
     pub(super) refusals: RefusedCommands,
 }
 
-/// Forwards what bash prints until it has ended.
+/// Forwards the output of bash until it has ended.
 pub(super) fn pump(
     mut running: RunningShell,
     run: &RunCommand,
@@ -141,7 +141,7 @@ fn open_process(id: u32) -> io::Result<OwnedFd> {
     Ok(pidfd_open(pid, PidfdFlags::empty())?)
 }
 
-/// What came of one wait.
+/// The outcome of one wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PumpStep {
     /// Bytes were read from at least one source.
@@ -190,7 +190,7 @@ impl Pump<'_> {
         Ok(if process { PumpStep::Ended } else { PumpStep::Read })
     }
 
-    /// The run is over: kills what is left of it.
+    /// The run is over: kills its remaining processes.
     fn finish(mut self, status: ExitStatus, limit: Option<TimeLimit>) -> io::Result<ShellExit> {
         if let Some(limit) = &limit {
             limit.signal(Signal::KILL);
@@ -240,7 +240,7 @@ fn read_from(
     Ok(())
 }
 
-/// Sends what was read to the host, and keeps what the end of the run needs.
+/// Sends the bytes to the host, and keeps those that the end of the run needs.
 struct Forwarder<'a> {
     host: &'a HostLink,
     rewriter: StderrRewriter<'a>,

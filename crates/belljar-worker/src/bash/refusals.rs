@@ -26,7 +26,7 @@ pub(super) struct RefusedCommand {
     pub(super) attempt: String,
 }
 
-/// What was refused so far.
+/// The refusals so far.
 #[derive(Debug, Default)]
 pub(super) struct RefusedCommands {
     unread: Vec<u8>,
@@ -35,7 +35,7 @@ pub(super) struct RefusedCommands {
 }
 
 impl RefusedCommands {
-    /// Takes what the handler wrote; returns the attempts to report to the host.
+    /// Takes the bytes that the handler wrote; returns the attempts to report to the host.
     pub(super) fn read(&mut self, bytes: &[u8]) -> Vec<String> {
         self.unread.extend_from_slice(bytes);
         let mut attempts = Vec::new();
@@ -87,7 +87,8 @@ fn first_record(bytes: &[u8]) -> Option<(String, String, usize)> {
     Some((text(name), text(attempt), bytes.len() - rest.len()))
 }
 
-/// The messages of programs about a command that does not exist: what comes before and after it.
+/// The messages of programs about a command that does not exist: the text before and after its
+/// name.
 const TELLERS: &[(&str, &str)] = &[
     ("xargs: ", ": No such file or directory"),
     ("xargs: ", ": Permission denied"),

@@ -18,7 +18,7 @@ const ARGUMENT_BYTES: usize = 100 << 10;
 /// Functions of earlier runs are parsed on lines from here on, so that what bash says about their
 /// lines is not taken for lines of the code.
 pub(super) const EARLIER_LINES: u32 = 10_000;
-/// What the shell runs when it ends.
+/// The code that the shell runs when it ends.
 const SAVE: &str = include_str!("save.sh");
 /// Options that would keep the next shell from running anything, or are not the script's to set.
 const NOT_KEPT: [&str; 4] = ["noexec", "onecmd", "privileged", "history"];
@@ -45,7 +45,7 @@ pub(super) struct ShellDescriptors {
 }
 
 impl ShellState {
-    /// Reads what a shell wrote: the last record that is whole, if there is one.
+    /// Reads the output of a shell: the last whole record, if there is one.
     pub(super) fn read(written: &[u8]) -> Option<Self> {
         let text = String::from_utf8_lossy(written);
         let (whole, _) = text.rsplit_once('\0')?;
@@ -63,7 +63,7 @@ impl ShellState {
         &self.jobs
     }
 
-    /// What the next shell evaluates before its code, in pieces that fit an argument each.
+    /// The text that the next shell evaluates before its code, in pieces that fit an argument each.
     pub(super) fn arguments(&self, run: &RunCommand, descriptors: ShellDescriptors) -> Vec<String> {
         let text = self.prologue(run, descriptors);
         let mut rest = text.as_str();

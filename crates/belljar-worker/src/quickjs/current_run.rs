@@ -16,7 +16,7 @@ use belljar_wire::{Command, Durable, Event, GuestGrants, GuestLimits, ToolCall, 
 use super::{random::Generator, sources::Sources, transpile::NameScope};
 use crate::HostLink;
 
-/// What the host sent while the code waited.
+/// The inputs of the host that came while the code waited.
 #[derive(Debug)]
 pub(super) enum HostInput {
     /// The outcome of a tool call.
@@ -154,7 +154,7 @@ impl CurrentRun {
         self.clock.get().is_some()
     }
 
-    /// What the clock of a durable run shows.
+    /// The time of a durable run's clock.
     pub(super) fn durable_now_ms(&self) -> f64 {
         self.clock.get().map_or(0.0, |clock| clock.now)
     }
@@ -190,7 +190,7 @@ impl CurrentRun {
         self.host.borrow().as_ref().is_some_and(|host| host.has_input_within(time))
     }
 
-    /// Asks the host to tell when so much time has passed, unless it was asked for that already.
+    /// Asks the host for a timer after so much time, unless it was asked already.
     pub(super) fn want_timer(&self, delay: Duration) {
         let Some(clock) = self.clock.get() else { return };
         let at_ms = clock.now + delay.as_secs_f64() * 1e3;
@@ -241,7 +241,7 @@ impl CurrentRun {
         self.overdue.get()
     }
 
-    /// Maps positions back to what the agent wrote, while a run lasts.
+    /// Maps positions back to the agent's source, while a run lasts.
     pub(super) fn sources(&self) -> Option<Rc<Sources>> {
         self.sources.borrow().clone()
     }

@@ -3,7 +3,8 @@
 //! Bytes arrive as hexadecimal text: reading a typed array in place needs `unsafe`, and the
 //! engine's own `toHex` is much faster than fetching one element after the other.
 //!
-//! What code can hold on to is the engine's, which counts it; a buffer of Rust's would not be.
+//! Memory that code can keep belongs to the engine, which counts it; a buffer of Rust would not be
+//! counted.
 
 use rquickjs::{
     CString, Ctx, Exception, Function, Object, String as JsString, TypedArray, convert::List,

@@ -33,7 +33,8 @@ pub(super) struct LibraryErrorInfo {
 }
 
 impl<'js> ErrorReader<'_, 'js> {
-    /// The value as an error: one of the engine's, or what looks like one, a `DOMException` say.
+    /// The value as an error: one of the engine's, or an object that looks like one, such as a
+    /// `DOMException`.
     pub(super) fn as_error<'v>(&self, value: &'v Value<'js>) -> Option<&'v Object<'js>> {
         let object = value.as_object()?;
         let has = |key| self.text(object, key).is_some();

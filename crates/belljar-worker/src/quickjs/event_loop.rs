@@ -26,7 +26,7 @@ const BUSY_ROUNDS: u32 = 1000;
 /// With less free memory than this, code cannot continue.
 static PROBE: [u8; 64 << 10] = [0; 64 << 10];
 
-/// What one run's loop works with.
+/// The state of one run's loop.
 pub(super) struct EventLoop<'a> {
     pub(super) runtime: &'a Runtime,
     pub(super) context: &'a Context,
@@ -87,7 +87,7 @@ impl EventLoop<'_> {
             return Ok(());
         }
         if self.current.is_durable() {
-            // By count, because what has arrived by now is not the same in a replay.
+            // By count, because a replay may have received other inputs by now.
             if *busy >= BUSY_ROUNDS {
                 *busy = 0;
                 return self.take_input();

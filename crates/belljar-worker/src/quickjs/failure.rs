@@ -1,4 +1,4 @@
-//! From a failed run to the error the agent gets: code, message, place, and what to do.
+//! Turns a failed run into the error that the agent gets: code, message, place and hint.
 
 use belljar_wire::{ErrorCode, Event, GuestError, GuestLimits};
 use rquickjs::{Ctx, Error, Persistent, Type, Value};
@@ -32,7 +32,7 @@ pub(super) enum RunFailure {
     Engine(Error),
 }
 
-/// What the code was doing when the deadline passed.
+/// The activity of the code when the deadline passed.
 #[derive(Debug)]
 pub(super) enum TimeoutPoint {
     /// The code ran, and this was thrown to interrupt it.
@@ -43,12 +43,12 @@ pub(super) enum TimeoutPoint {
     Waiting,
 }
 
-/// What was going on when a value was thrown.
+/// The stage at which a value was thrown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Occasion {
     /// The caller's context was parsed.
     Context,
-    /// QuickJS compiled what the transpiler made.
+    /// QuickJS compiled the output of the transpiler.
     Compiling,
     /// The guest code was running.
     Running,
@@ -203,7 +203,7 @@ impl<'js> Reporter<'_, 'js> {
             .with_hint(hint)
     }
 
-    /// Says what is not a function, which the engine does not.
+    /// Names the expression that is not a function; the engine does not.
     fn name_missing_function(&self, message: &mut String, trace: &mut StackTrace) {
         let Some(top) = trace.frames.first_mut().filter(|_| trace.is_direct) else { return };
         if message == "TypeError: not a function"

@@ -1,9 +1,9 @@
 //! The file operations behind `fs`; its functions themselves are in guest/fs*.js.
 //!
-//! What can be reached is settled by the cell's mounts. Each function takes a `fail` function
-//! first, which throws: it is called with what Node would say about the error. Only system calls
-//! that a cell of one process may make are used, so nothing here follows links, changes modes or
-//! copies within the kernel.
+//! The cell's mounts decide which files exist. Each function takes a `fail` function first, which
+//! throws: it is called with Node's words for the error. Only system calls that a cell of one
+//! process may make are used, so nothing here follows links, changes modes or copies within the
+//! kernel.
 
 mod errors;
 mod reading;
@@ -124,7 +124,7 @@ fn stat<'js>(fail: Function<'js>, path: JsString<'js>, follows: bool) -> Result<
     ])
 }
 
-/// Names and kinds of what is in a directory, by name.
+/// Names and kinds of the entries of a directory, by name.
 fn list<'js>(fail: Function<'js>, path: JsString<'js>) -> Result<List<(Vec<String>, Vec<u8>)>> {
     let mut entries =
         entries(&at(&path)?).map_err(|error| errors::raise(&fail, &error, "scandir"))?;

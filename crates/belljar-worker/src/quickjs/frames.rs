@@ -31,7 +31,7 @@ impl Frame {
         position(&self.locator.source.text, self.offset)
     }
 
-    /// What its source is called.
+    /// The name of its source.
     pub(super) fn source_name(&self) -> String {
         match self.origin {
             Origin::Current => self.locator.source.file_name.clone(),
@@ -39,8 +39,8 @@ impl Frame {
         }
     }
 
-    /// What is called here, and where, if there is only one call it can be. Methods of global
-    /// objects are not what is missing.
+    /// The callee and its place, if only one call can be meant. Methods of global objects are never
+    /// the missing ones.
     pub(super) fn called(&self) -> Option<(String, usize)> {
         let Locator { source, .. } = &*self.locator;
         let calls = self.locator.outline().calls_after(self.offset);

@@ -30,7 +30,7 @@ pub(super) fn module_refused(module: &str) -> String {
     format!("module \"{module}\" cannot be imported")
 }
 
-/// What is known about messages of the engine.
+/// Hints for messages of the engine.
 pub(super) fn for_message(message: &str) -> Option<&'static str> {
     let is = |start: &str, end: &str| message.starts_with(start) && message.ends_with(end);
     if is("ReferenceError: ", " is not defined") {
@@ -60,7 +60,7 @@ pub(super) fn for_message(message: &str) -> Option<&'static str> {
     None
 }
 
-/// What to do about a value that JSON cannot represent.
+/// The hint for a value that JSON cannot represent.
 pub(super) fn for_unsupported(kind: &str) -> &'static str {
     match kind {
         "a promise" => "Add `await` before it, or `await Promise.all(...)` for several.",

@@ -1,14 +1,14 @@
 //! The heap of a zygote, without holes.
 //!
-//! What was freed while the zygote got warm lies scattered among what was not. A cell that allocates
-//! there makes a page its own for every few bytes; one that finds no holes takes the pages after the
-//! last, which are together.
+//! Memory that was freed while the zygote got warm is scattered among used memory. A cell that
+//! allocates there makes a page its own for every few bytes; one that finds no holes takes the
+//! pages after the last, which are together.
 
 use std::mem;
 
 /// A block for which there is no hole.
 const LARGE: usize = 96 << 10;
-/// Sizes of which there may be holes, from large ones on: what is left of one may take a smaller.
+/// Sizes of holes, largest first: the rest of one may hold a smaller block.
 const SIZES: [usize; 10] =
     [64 << 10, 32 << 10, 16 << 10, 8 << 10, 6 << 10, 4 << 10, 3 << 10, 2 << 10, 1536, 1280];
 const SMALL: usize = 1024;

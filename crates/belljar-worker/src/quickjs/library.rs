@@ -21,7 +21,7 @@ pub(super) struct GuestLibrary {
 }
 
 impl GuestLibrary {
-    /// Takes what is needed from `native`.
+    /// Takes the needed functions from `native`.
     pub(super) fn save(native: &Object<'_>) -> Result<Self> {
         let timers: Object = native.get("loop")?;
         let prototype = |class| timers.get::<_, Object>(class)?.get("prototype");
@@ -68,7 +68,7 @@ impl GuestLibrary {
         tools::settle(ctx, &self.native.clone().restore(ctx)?, reply)
     }
 
-    /// What `ToolError` is made of, if any code has touched it.
+    /// The prototype of `ToolError`, if any code has used it.
     pub(super) fn tool_prototype<'js>(&self, ctx: &Ctx<'js>) -> Result<Option<Value<'js>>> {
         self.native.clone().restore(ctx)?.get("toolPrototype")
     }
@@ -110,7 +110,7 @@ impl GuestLibrary {
         text_of(&self.raw_stack.clone().restore(ctx)?.call((error.clone(),))?)
     }
 
-    /// What the encoder needs to know about built-in objects.
+    /// The facts about built-in objects that the encoder needs.
     pub(super) fn values<'js>(&self, ctx: &Ctx<'js>) -> Result<Object<'js>> {
         self.values.clone().restore(ctx)
     }

@@ -1,4 +1,4 @@
-//! Names agents know from elsewhere that do not exist here, and what to use instead.
+//! Names that agents know from other runtimes and that do not exist here, with their replacements.
 //!
 //! They stay undefined, so that `typeof` is right; code that uses one anyway ends in a
 //! ReferenceError, whose code and hint are here.
@@ -10,7 +10,7 @@ use super::hints;
 /// A name that does not exist here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct MissingName {
-    /// A refusal, for what would reach out of the cell; otherwise an error like any other.
+    /// A refusal, for names that would reach out of the cell; otherwise an ordinary error.
     pub(super) code: ErrorCode,
     pub(super) hint: &'static str,
 }
@@ -22,7 +22,7 @@ const NO_EXPORTS: &str = "Nothing can import from this code. Use `return value`.
 const NO_HOST: &str = "There is no access to the host here: no process, no environment, no \
     subprocess. Input is in `context`.";
 
-/// What is known about a name that is not defined.
+/// The hint for a name that is not defined.
 pub(super) fn lookup(name: &str) -> Option<MissingName> {
     let (code, hint) = match name {
         "fsPromises" => (ErrorCode::RuntimeThrown, "Use fs.promises."),

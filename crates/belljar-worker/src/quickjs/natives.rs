@@ -1,4 +1,4 @@
-//! What Rust offers to the guest library, apart from what belongs to one of its parts.
+//! Functions in Rust for the guest library that belong to no single part of it.
 
 use std::rc::Rc;
 

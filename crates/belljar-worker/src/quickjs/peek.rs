@@ -1,5 +1,5 @@
-//! What JavaScript cannot find out about its own values, for printing and cloning them: the target
-//! of a proxy, and the state of a promise. Runs no guest code.
+//! Facts about values that JavaScript itself cannot read, for printing and cloning: the target of a
+//! proxy, and the state of a promise. Runs no guest code.
 
 use rquickjs::{Ctx, Function, Object, Promise, Value, function::Func, promise::PromiseState};
 
@@ -19,7 +19,7 @@ fn unwrap_proxy<'js>(ctx: Ctx<'js>, mut value: Value<'js>) -> Value<'js> {
         value = match proxy.target() {
             Ok(target) => target.into_value(),
             Err(_) => {
-                // The engine threw; printing goes on as if nothing had happened.
+                // The engine threw; printing ignores that.
                 ctx.catch();
                 return Value::new_null(ctx);
             }
@@ -38,7 +38,7 @@ fn promise_state<'js>(ctx: Ctx<'js>, value: Value<'js>) -> Option<Vec<Value<'js>
             ("fulfilled", value.unwrap_or_else(|| Value::new_undefined(ctx.clone())))
         }
         PromiseState::Rejected => {
-            // `result` throws what the promise was rejected with; `catch` takes it back.
+            // `result` throws the reason of the rejection; `catch` removes it again.
             let _: Option<rquickjs::Result<Value>> = promise.result();
             ("rejected", ctx.catch())
         }

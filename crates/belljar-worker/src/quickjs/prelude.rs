@@ -1,8 +1,8 @@
 //! The guest library: JavaScript that is evaluated once, in the zygote.
 //!
 //! Each file is a function expression that takes the `native` object, the only way to what Rust
-//! offers. Guest code never sees that object: it lives in the closures of the library alone.
-//! The order matters, later files use what earlier ones put on `native`.
+//! offers. Guest code never sees that object: it lives in the closures of the library alone. The
+//! order matters: later files use functions that earlier ones put on `native`.
 //!
 //! Compiling all of it would cost more than the rest of a cold start, so only what nearly every
 //! run touches is evaluated at once; on-demand.js asks for the others when they are touched.
@@ -74,8 +74,8 @@ const ON_DEMAND: &[(&str, &str)] = guest_files![
     "stdlib",
 ];
 
-/// What files of the library call by name. They are bound to what the names mean before there is
-/// any guest code: that of a session may declare each of them anew, for good.
+/// Names that files of the library call. They are bound to what the names mean before there is any
+/// guest code: that of a session may declare each of them anew, for good.
 const BUILTINS: &[&str] = &[
     "AggregateError",
     "Array",
@@ -130,7 +130,7 @@ const BUILTINS: &[&str] = &[
     "parseInt",
 ];
 
-/// Runs what nearly every run needs, and makes the rest available.
+/// Evaluates the files that nearly every run needs, and makes the rest available.
 pub(super) fn evaluate<'js>(ctx: &Ctx<'js>, native: &Object<'js>) -> Result<()> {
     // No prototype: a setter that guest code puts on `Object.prototype` must not be handed this.
     native.set_prototype(None)?;
@@ -163,7 +163,7 @@ fn compile<'js>(native: &Object<'js>, name: &str, source: &str) -> Result<Functi
     let mut options = EvalOptions::default();
     options.filename = Some(format!("{FILE_PREFIX}{name}"));
     let names = BUILTINS.join(", ");
-    // Whatever comes before the source is on its first line, so that lines are its own.
+    // The text before the source is on its first line, so that line numbers stay right.
     let script = format!("(function ({{ {names} }}) {{ const file = {source}\nreturn file; }})");
     let bind: Function = native.ctx().eval_with_options(script, options)?;
     bind.call((native.get::<_, Object>("builtins")?,))

@@ -7,7 +7,7 @@ use std::{cell::Cell, io};
 
 use rustix::rand::{GetRandomFlags, getrandom};
 
-/// xoshiro256+, which is what its authors recommend for floats. Not for secrets.
+/// xoshiro256+, which its authors recommend for floats. Not for secrets.
 #[derive(Debug, Default)]
 pub(super) struct Generator {
     state: Cell<[u64; 4]>,
@@ -33,7 +33,7 @@ impl Generator {
         self.state.set(state);
     }
 
-    /// Fills the buffer with what comes next.
+    /// Fills the buffer with the next bytes.
     pub(super) fn fill(&self, buffer: &mut [u8]) {
         for chunk in buffer.chunks_mut(6) {
             // The upper bits are the better ones; 48 of the 53 are used.

@@ -6,7 +6,7 @@ use std::{cell::RefCell, rc::Rc};
 
 use rquickjs::{Ctx, Persistent, Runtime, Value};
 
-/// What is unhandled at the moment; must be empty before the runtime is dropped.
+/// The rejections without a handler; must be empty before the runtime is dropped.
 #[derive(Debug, Default)]
 pub(super) struct RejectionTracker {
     unhandled: RefCell<Vec<UnhandledRejection>>,

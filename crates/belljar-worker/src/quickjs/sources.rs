@@ -21,7 +21,7 @@ pub(super) struct Sources {
 }
 
 impl Sources {
-    /// What the agent wrote this time.
+    /// The code of this run.
     pub(super) fn current(&self) -> &SourceCode {
         self.current.source()
     }
@@ -50,7 +50,7 @@ impl Sources {
     }
 }
 
-/// What a session remembers of its runs.
+/// The sources of earlier runs that a session keeps.
 #[derive(Debug, Default)]
 pub(super) struct History {
     runs: u32,
@@ -71,7 +71,7 @@ impl History {
         Rc::new(Sources { current: Rc::new(Locator::new(current)), earlier })
     }
 
-    /// Keeps the code of a run that is over, and forgets what is too long ago.
+    /// Keeps the code of a run that is over, and drops the oldest code.
     pub(super) fn remember(&mut self, sources: &Sources) {
         // Without the maps that may have been drawn: they are larger, and seldom wanted again.
         let source = sources.current().clone();

@@ -1,9 +1,9 @@
-//! From what the agent wrote to what QuickJS runs.
+//! Turns the agent's source into the script that QuickJS runs.
 //!
-//! Parse, refuse what has no meaning here, strip the types, make the last expression the value,
-//! print. All of it happens in the cell: the text is hostile. The result is one async function,
-//! so that top-level `await` and `return` work, in sloppy mode, so that `x = 1` does. In a session
-//! its top-level names are global: see [`session`].
+//! Parse, refuse unsupported syntax, strip the types, make the last expression the value, print.
+//! All of it happens in the cell: the text is hostile. The result is one async function, so that
+//! top-level `await` and `return` work, in sloppy mode, so that `x = 1` does. In a session its
+//! top-level names are global: see [`session`].
 //!
 //! A source map is only drawn when an error needs one: see [`SourceMap::draw`].
 
@@ -35,7 +35,7 @@ pub(super) use syntax::position;
 /// The parameter through which `import()` reaches the function that refuses it.
 const IMPORT_PARAMETER: &str = "$belljarImport";
 
-/// What the agent wrote.
+/// The agent's source.
 #[derive(Debug, Clone)]
 pub(super) struct SourceCode {
     pub(super) language: Language,
@@ -57,7 +57,7 @@ pub(super) enum NameScope {
 }
 
 impl SourceCode {
-    /// What the engine calls the script, and nothing else it has.
+    /// The engine's name for the script; no other source has it.
     pub(super) fn script_name(&self) -> String {
         match self.scope {
             NameScope::Run => self.file_name.clone(),
@@ -80,7 +80,7 @@ impl SourceCode {
 #[derive(Debug)]
 pub(super) struct TranspileError {
     pub(super) error: Box<GuestError>,
-    /// What the code reached for, if it was refused for that.
+    /// The refused name or module, if the code was refused for one.
     pub(super) attempt: Option<String>,
 }
 

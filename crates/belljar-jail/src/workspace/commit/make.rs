@@ -32,7 +32,7 @@ const BLOCK: usize = 256 << 10;
 const PERMISSIONS: u32 = 0o777;
 const SET_GROUP_ID: u32 = 0o2000;
 
-/// A directory that is there but has not its final permissions.
+/// A directory that exists but does not have its final permissions yet.
 #[derive(Debug)]
 pub(super) struct UnfinishedDirectory {
     pub(super) path: PathBuf,
@@ -152,7 +152,7 @@ impl Committer<'_> {
         staged.place(name, self.clear_place(parent, change)?)
     }
 
-    /// Whether the original still has in this place what the change list saw there.
+    /// Whether the original still has the entry that the change list saw at this path.
     fn check_place(&self, parent: BorrowedFd<'_>, change: &PathChange) -> Result<(), NotCommitted> {
         let (_, name) = split(&change.path).ok_or(Errno::INVAL)?;
         let seen = change.before.as_ref().map(|before| before.seen);
@@ -176,7 +176,7 @@ impl Committer<'_> {
         Ok(())
     }
 
-    /// Removes a directory that is in the way. What else is there is exchanged for the new entry.
+    /// Removes a directory that is in the way. Any other entry is exchanged for the new one.
     fn clear_place<'c>(
         &self,
         parent: BorrowedFd<'_>,

@@ -1,4 +1,4 @@
-//! What a model reads about workflows: little, and what it can do next.
+//! The answers about workflows for a model: short, with the next step.
 
 use rmcp::model::CallToolResult;
 use serde_json::{Map, Value, json};
@@ -101,7 +101,7 @@ fn next(report: &WorkflowReport) -> String {
     }
 }
 
-/// What a person has to do about a call in doubt, or about a call that waits inside a task's code.
+/// The task of a person about a call in doubt, or about a call that waits inside a task's code.
 fn doubt(report: &WorkflowReport, id: &str) -> Option<String> {
     let all = |name: &str| report.value.get(name).and_then(Value::as_array).into_iter().flatten();
     let text = |of: &Value, name: &str| {

@@ -34,7 +34,7 @@ const WORDS: &[(Errno, &str, &str)] = &[
     (Errno::IO, "EIO", "i/o error"),
 ];
 
-/// Has `fail` throw, and gives what it threw.
+/// Has `fail` throw, and returns the exception.
 pub(super) fn raise(fail: &Function<'_>, error: &io::Error, call: &str) -> Error {
     let errno = Errno::from_io_error(error).unwrap_or(Errno::IO);
     let known = WORDS.iter().find(|(known, _, _)| *known == errno);

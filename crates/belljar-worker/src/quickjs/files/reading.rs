@@ -44,7 +44,7 @@ enum ReadFailure {
 
 fn read_within(path: &std::path::Path, max: u64) -> std::result::Result<Vec<u8>, ReadFailure> {
     let mut file = File::open(path).map_err(|error| ReadFailure::Failed(error, "open"))?;
-    // What is said here is only a start: files grow, and some have no size.
+    // This size is only a start: files grow, and some have no size.
     let size = file.metadata().map_or(0, |found| found.len());
     if size > max {
         return Err(ReadFailure::TooLarge);

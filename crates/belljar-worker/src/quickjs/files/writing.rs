@@ -52,7 +52,7 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>, files: &Object<'js>) -> Result<()> {
     add(files, "truncate", |fail: Function<'js>, path: JsString<'js>, length: f64| {
         let file = OpenOptions::new().write(true).open(at(&path)?);
         let file = file.map_err(|error| errors::raise(&fail, &error, "open"))?;
-        // A cast of a float saturates, and the system refuses what is too large.
+        // A cast of a float saturates, and the system refuses sizes that are too large.
         let length = length as u64;
         let resized = bounded(length).and_then(|()| file.set_len(length));
         resized.map_err(|error| errors::raise(&fail, &error, "ftruncate"))
@@ -67,7 +67,7 @@ fn put(open: &RefCell<Option<File>>, bytes: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Writes, unless the file would grow beyond what a file may have.
+/// Writes, unless the file would exceed the maximum size of a file.
 fn put_within(file: &mut File, bytes: &[u8]) -> io::Result<()> {
     let start = match fcntl_getfl(&*file)?.contains(OFlags::APPEND) {
         true => file.metadata()?.len(),

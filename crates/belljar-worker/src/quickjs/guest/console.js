@@ -1,6 +1,6 @@
 // The guest's `console`: log, info and debug go to standard output, warn, error, assert and trace
-// to standard error, one print each, so that what was said before a cell is killed has left it.
-// How values look is inspect.js's business.
+// to standard error, one print each, so that output survives the end of the cell. How values look
+// is inspect.js's business.
 (function (native) {
   "use strict";
 

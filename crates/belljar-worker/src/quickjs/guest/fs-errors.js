@@ -1,4 +1,4 @@
-// Errors of `fs`: Node's words, and a hint about what the cell grants.
+// Errors of `fs`: Node's words, and a hint about the grants of the cell.
 //
 // Offers `native.fileErrors`: `failure(path, dest, intent)` makes the function that throws for one
 // operation, `pathText(path)` checks an argument that names a file, and `invalid` are the errors

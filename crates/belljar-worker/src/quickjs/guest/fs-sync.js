@@ -211,7 +211,7 @@
 
   function copyFileSync(from, to, mode = 0) {
     const [source, target] = [pathText(from, "src"), pathText(to, "dest")];
-    // Which of the two is not there decides what there is to say about it.
+    // The message depends on which of the two is missing.
     files.access(failure(source, undefined, "read"), source, constants.F_OK);
     const exclusive = (mode & constants.COPYFILE_EXCL) !== 0;
     files.copy(failure(source, target, "write"), source, target, exclusive);

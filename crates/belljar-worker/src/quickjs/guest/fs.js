@@ -1,6 +1,6 @@
 // `fs`, put together: the functions that answer at once, those with a callback, and the promises.
 //
-// All work is done at once; callbacks and promises only tell of it later.
+// All work is done at once; callbacks and promises only report it later.
 (function (native) {
   "use strict";
 

@@ -1,4 +1,4 @@
-// What a value is, whatever it claims to be: its kind, its constructor's name, its tag, and the
+// The real kind of a value, whatever it claims: its kind, its constructor's name, its tag, and the
 // labels made of them. Offers `native.kinds` to inspect.js and clone.js.
 //
 // Guest code may have patched any prototype by the time something is printed, so everything used

@@ -1,8 +1,8 @@
 // Turns any value into the text Node's console would print: `native.inspect(value, options)`.
 //
 // Never throws, runs no guest code but a `Symbol.toStringTag`, `name` or `message` getter, and
-// stops once MAX_TEXT is reached, whatever it is given. What a value is comes from
-// inspect-kinds.js, how it is written from inspect-forms.js, line breaks from inspect-text.js.
+// stops once MAX_TEXT is reached, for any value. The kind of a value comes from inspect-kinds.js,
+// how it is written from inspect-forms.js, line breaks from inspect-text.js.
 (function (native) {
   "use strict";
 

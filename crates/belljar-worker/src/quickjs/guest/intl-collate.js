@@ -1,6 +1,6 @@
-// Intl.Collator and what String.prototype.localeCompare rests on: the order of dictionaries
-// instead of that of code points. The root order of CLDR for ASCII, Latin letters and accents,
-// code points for the rest; no tailoring by language.
+// Intl.Collator and the basis of String.prototype.localeCompare: the order of dictionaries instead
+// of that of code points. The root order of CLDR for ASCII, Latin letters and accents, code points
+// for the rest; no tailoring by language.
 (function (native) {
   "use strict";
 
@@ -64,7 +64,7 @@
     }
     if (a.length !== b.length) {
       const rest = a.length > i ? a.slice(i) : b.slice(i);
-      // Only what has a weight of its own makes a text longer.
+      // Only characters with a weight of their own make a text longer.
       return /[^\x01-\x7f]/.test(rest) ? undefined : a.length - b.length;
     }
     return rules.case ? cased * rules.lowerFirst : 0;

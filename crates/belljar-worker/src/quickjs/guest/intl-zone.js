@@ -1,6 +1,6 @@
-// Time zones for Intl: which there are, what the clock shows there, and what they are called.
-// The database is zone.rs; names beyond abbreviations are given in English for the zones agents
-// meet most, the others are named by their offset. Adds to `native.intl`.
+// Time zones for Intl: their list, their local time, and their names. The database is zone.rs;
+// names beyond abbreviations are given in English for the zones agents meet most, the others are
+// named by their offset. Adds to `native.intl`.
 (function (native) {
   "use strict";
 

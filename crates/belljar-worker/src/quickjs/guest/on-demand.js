@@ -1,9 +1,9 @@
-// What most runs never touch is compiled only when it is touched: `native.need(file, …)` evaluates
-// files of the library once each, `native.lazy(target, name, files)` makes a property that needs
-// some. `native.loadAll()` evaluates everything, for a zygote with time to spare.
+// Code that most runs never use is compiled on first use: `native.need(file, …)` evaluates files of
+// the library once each, `native.lazy(target, name, files)` makes a property that needs some.
+// `native.loadAll()` evaluates everything, for a zygote with time to spare.
 //
-// Guest code may have run, and patched what it likes, before a file is evaluated. So `native` and
-// what hangs on it has no prototype a setter could sit on, and is never handed to a built-in.
+// Guest code may have run, and patched anything, before a file is evaluated. So `native` and its
+// objects have no prototype that could hold a setter, and are never passed to a built-in.
 (function (native) {
   "use strict";
 

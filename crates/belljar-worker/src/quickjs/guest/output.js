@@ -1,5 +1,5 @@
-// `output(value)` and `debug(value, label)`: show a value, and go on with it. `state`: what code
-// leaves in there is handed on beside its value, see state.rs.
+// `output(value)` and `debug(value, label)`: show a value and return it. `state`: what code leaves
+// in there is handed on beside its value, see state.rs.
 (function (native) {
   "use strict";
 

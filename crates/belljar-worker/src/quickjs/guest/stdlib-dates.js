@@ -1,5 +1,5 @@
 // The `data` library, dates: reading, writing, rounding down, adding and subtracting. A date is a
-// Date; whatever stands for one is read first. Days and months are those of UTC unless a time
+// Date; other forms of a date are converted first. Days and months are those of UTC unless a time
 // zone is named.
 (function (native) {
   "use strict";

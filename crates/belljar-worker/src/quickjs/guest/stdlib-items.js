@@ -1,5 +1,5 @@
-// The `data` library, lists: grouping, counting, sorting, picking. Also what its other files
-// share: reading keys and lists, and complaining about what is neither.
+// The `data` library, lists: grouping, counting, sorting, picking. Also the parts that its other
+// files share: reading keys and lists, and errors about other arguments.
 (function (native) {
   "use strict";
 
@@ -125,7 +125,7 @@
     rows.sort((left, right) => {
       for (let i = 0; i < orders.length; i++) {
         const [a, b] = [left.values[i], right.values[i]];
-        // What is missing stays at the end in either direction.
+        // Missing values stay at the end in either direction.
         const sign = isMissing(a) || isMissing(b) ? 1 : orders[i].sign;
         const order = compareValues(a, b) * sign;
         if (order !== 0) return order;

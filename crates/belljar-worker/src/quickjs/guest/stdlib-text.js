@@ -1,5 +1,5 @@
-// The `data` library, small answers: reading one place of a big value, and cutting a value down
-// to what a model should be shown.
+// The `data` library, small answers: reading one place of a big value, and cutting a value down to
+// a size for a model.
 (function (native) {
   "use strict";
 

@@ -1,4 +1,4 @@
-// Tools of the host: `mcp.server.tool(args)`, `tools.call(name, args)` and what helps to find one.
+// Tools of the host: `mcp.server.tool(args)`, `tools.call(name, args)`, and the search for tools.
 //
 // The guest has no list of tools: a name goes out as it is written, and the host answers, or says
 // what comes nearest. Names are only ever data: namespaces are proxies without a prototype, so no
@@ -57,7 +57,7 @@
     const origin = new Error();
     return new PromiseHere((resolve, reject) => {
       const named = args === undefined || args === null ? {} : args;
-      // What is no object is refused by the host, which knows the tool by its own name.
+      // The host refuses arguments that are not an object; it knows the tool's own name.
       const call = native.callTool(server, tool, named, native.values, native.rawStack(origin));
       if (typeof call === "string") {
         throw new ToolError(call, { code: "serialization.unsupported", toolName: tool });

@@ -1,4 +1,4 @@
-// What the encoder in Rust cannot see through for itself: the insides of built-in objects.
+// The content of built-in objects, which the encoder in Rust cannot read by itself.
 //
 // Offers `native.values`. Every function here works on the intrinsics as they are before guest
 // code exists, so nothing the guest overrides changes what a value becomes. `kinds` pairs a
@@ -29,7 +29,7 @@
   const bufferLengthOf = getter(ArrayBuffer.prototype, "byteLength");
   const { toBase64 } = Uint8Array.prototype;
   const toText = String;
-  // What objects without a text of their own turn into.
+  // The text of objects without a text of their own.
   const isNoText = RegExp.prototype.test.bind(/^\[object [^\]]*\]$/);
 
   const openers = {
@@ -94,7 +94,7 @@
       // `Object.create(Map.prototype)` has the looks and no insides.
       return undefined;
     }
-    // Keys of maps become text outside of the `try`: what their toString throws is to be seen.
+    // Keys of maps become text outside of the `try`, so that errors of their toString are seen.
     return typeof opened === "function" ? opened() : opened;
   }
 

@@ -27,7 +27,7 @@ pub(super) fn return_last_expression<'a>(program: &mut Program<'a>, builder: &As
 }
 
 fn complete_last<'a>(body: &mut ArenaVec<'a, Statement<'a>>, builder: &AstBuilder<'a>) {
-    // Function declarations are hoisted, so what follows a `return` of theirs is not lost.
+    // Function declarations are hoisted, so declarations after the `return` are not lost.
     let is_inert = |statement: &Statement<'a>| {
         matches!(statement, Statement::FunctionDeclaration(_) | Statement::EmptyStatement(_))
     };

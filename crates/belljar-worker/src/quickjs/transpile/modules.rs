@@ -106,7 +106,7 @@ fn module_now(module: &str) -> String {
     format!("{IMPORT_PARAMETER}.now({module:?})")
 }
 
-/// What an import binds, as declarators.
+/// The names that an import binds, as declarators.
 fn bindings(import: &ImportDeclaration<'_>) -> Vec<String> {
     use oxc::ast::ast::ImportDeclarationSpecifier as Specifier;
     let module = module_now(&import.source.value);

@@ -21,7 +21,7 @@ const MAX_OPEN_TOKENS: usize = 20_000;
 /// Keywords a statement may begin with and another one follow: `if (a) while (b) c`.
 const HEADS: &[&str] =
     &["await", "catch", "do", "else", "finally", "for", "if", "switch", "try", "while", "with"];
-/// Words that carry on what came before, even on a new line.
+/// Words that continue the expression before them, even on a new line.
 const CONTINUATIONS: &[&str] = &[
     "as",
     "catch",
@@ -81,7 +81,7 @@ pub(super) fn check(source: &SourceCode) -> Result<(), GuestError> {
     Ok(())
 }
 
-/// What is open around the current token.
+/// The brackets that are open around the current token.
 #[derive(Debug, Default)]
 struct Depth<'a> {
     levels: Vec<BracketLevel>,

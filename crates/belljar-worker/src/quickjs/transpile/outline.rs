@@ -18,7 +18,7 @@ use oxc::{
 
 use super::{SourceCode, parse};
 
-/// What errors can come out of. Offsets are in bytes.
+/// A function or call that errors can come from. Offsets are in bytes.
 #[derive(Debug, Default)]
 pub(in crate::quickjs) struct SourceOutline {
     /// The whole program is the first one; each comes before those in it.
@@ -32,7 +32,7 @@ pub(in crate::quickjs) struct SourceOutline {
 pub(in crate::quickjs) struct CallSite {
     span: Span,
     callee: Span,
-    /// What stacks show for it: `new`, the method's name, or the callee.
+    /// Its name in stacks: `new`, the method's name, or the callee.
     place: u32,
     /// The last name that is evaluated before the call is made.
     last_name: u32,
@@ -51,7 +51,7 @@ impl CallSite {
         self.place as usize
     }
 
-    /// What is called, as it stands in the source.
+    /// The callee as it stands in the source.
     pub(in crate::quickjs) fn callee<'s>(&self, source: &'s SourceCode) -> &'s str {
         let Span { start, end, .. } = self.callee;
         source.text.get(start as usize..end as usize).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Names that outlive a run: in a session, what the top level declares becomes global.
+//! Names that outlive a run: in a session, declarations at the top level become global.
 //!
 //! A declaration becomes an assignment to an undeclared name, which in sloppy code is a property of
 //! the global object: so it exists in the next run, may be declared again as anything, and
@@ -40,10 +40,10 @@ pub(in crate::quickjs) struct PredeclaredNames {
     pub(in crate::quickjs) renewed: BTreeSet<String>,
 }
 
-/// What must be known about top-level names before types are stripped.
+/// The facts about top-level names that are needed before types are stripped.
 #[derive(Debug, Default)]
 pub(super) struct TopLevelNames {
-    /// Enumerations: stripped of its type, one adds to what has its name already.
+    /// Enumerations: stripped of its type, one adds to the object that has its name already.
     enums: BTreeSet<String>,
     /// Constants the code assigns to. They stay constants, so that the assignment is an error.
     violated: BTreeSet<String>,
@@ -97,7 +97,7 @@ pub(super) fn share<'a>(
     let GlobalRewriter { mut ahead, assigned, .. } = sharing;
     ahead.renewed = names.enums.intersection(&ahead.declared).cloned().collect();
     if program.has_use_strict_directive() {
-        // Strict code may only assign to what is there.
+        // Strict code may only assign to existing names.
         ahead.declared.extend(assigned);
     }
     ahead
@@ -151,7 +151,7 @@ impl<'a> GlobalRewriter<'a, '_> {
     }
 
     fn function(&mut self, function: &mut ArenaBox<'a, Function<'a>>) -> Option<Statement<'a>> {
-        // Without its name in it: what it calls by its own name is what has that name then.
+        // Without its name in it: a call by its own name finds the current owner of the name.
         let name = function.id.take()?;
         function.r#type = FunctionType::FunctionExpression;
         let span = function.span;
@@ -207,7 +207,7 @@ impl<'a> GlobalRewriter<'a, '_> {
             self.note(&declarator.id, kind);
             let value = match (declarator.init.take(), kind) {
                 (Some(value), _) => value,
-                // Declared once more, a `var` is what it was.
+                // A `var` that is declared again keeps its value.
                 (None, VariableDeclarationKind::Var) => continue,
                 (None, _) => Expression::new_void_0(declarator.span, self.builder),
             };

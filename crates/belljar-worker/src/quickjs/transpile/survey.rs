@@ -1,4 +1,4 @@
-//! One pass over the whole tree: is there a top-level `return`, and what must not stay as it is?
+//! One pass over the whole tree: finds a top-level `return` and the parts that must be rewritten.
 
 use belljar_wire::{ErrorCode, GuestError};
 use oxc::{
@@ -17,7 +17,7 @@ use oxc::{
 
 use super::{IMPORT_PARAMETER, SourceCode, syntax::error_at};
 
-/// Whether the code says itself what its value is.
+/// Whether the code states its value with a `return`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Returns {
     /// Some `return` stands outside every function.

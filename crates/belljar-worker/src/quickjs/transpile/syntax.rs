@@ -56,7 +56,7 @@ pub(super) fn explain_unparsed(source: &SourceCode, diagnostic: &OxcDiagnostic) 
     explain(source, diagnostic)
 }
 
-/// What the compiler said about code that parses.
+/// The compiler's error about code that parses.
 pub(super) fn explain(source: &SourceCode, diagnostic: &OxcDiagnostic) -> GuestError {
     let message = format!("SyntaxError: {}", diagnostic.message);
     let error = error_at(source, ErrorCode::SyntaxInvalid, message, offset_of(diagnostic));

@@ -1,4 +1,4 @@
-//! Built-in objects: telling them apart, and getting at what is in them.
+//! Built-in objects: their kinds and their content.
 //!
 //! An object is a built-in when the prototype of one is on its prototype chain and its insides
 //! open. Prototypes are compared with those of the untouched context, see `guest/values.js`.
@@ -20,14 +20,14 @@ pub(super) struct Builtins<'js> {
     prototypes: Option<Vec<(Value<'js>, BuiltinKind)>>,
 }
 
-/// What every object is compared with.
+/// The prototypes with which every object is compared.
 #[derive(Debug)]
 struct PlainPrototypes<'js> {
     object_prototype: Value<'js>,
     date_to_json: Value<'js>,
 }
 
-/// What a built-in object is.
+/// The kind of a built-in object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BuiltinKind {
     Date,
@@ -42,7 +42,7 @@ pub(super) enum BuiltinKind {
     Live(&'static str),
 }
 
-/// What to write in place of a built-in object.
+/// The value to write in place of a built-in object.
 #[derive(Debug)]
 pub(super) enum BuiltinContents<'js> {
     /// It only has the prototype: an object like any other.
@@ -55,7 +55,7 @@ pub(super) enum BuiltinContents<'js> {
     Live(&'static str),
 }
 
-/// What is in a `Map`, under the texts of its keys.
+/// The entries of a `Map`, under the texts of its keys.
 #[derive(Debug)]
 pub(super) struct Entries<'js> {
     pub(super) pairs: Vec<(String, Value<'js>)>,
@@ -73,7 +73,7 @@ impl<'js> Builtins<'js> {
         Ok(self.plain()?.date_to_json == *method)
     }
 
-    /// What the guest may have put there to make BigInts encodable.
+    /// The guest's own `toJSON` of BigInts, if it has set one.
     pub(super) fn big_int_to_json(&self) -> Result<Value<'js>> {
         let prototype: Object = self.library.get("bigIntPrototype")?;
         prototype.get(PredefinedAtom::ToJSON)

@@ -13,7 +13,7 @@ const MAX_PATH_BYTES: usize = 400;
 pub(in crate::quickjs) enum EncodeError {
     /// The value contains something that JSON cannot represent.
     Misfit {
-        /// What is wrong there.
+        /// The fault at that place.
         what: Misfit,
         /// The steps from there up to the top.
         path: Vec<String>,
@@ -24,7 +24,7 @@ pub(in crate::quickjs) enum EncodeError {
     Engine(Error),
 }
 
-/// What is wrong with a value.
+/// The fault of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::quickjs) enum Misfit {
     /// It is of a kind that JSON cannot represent.

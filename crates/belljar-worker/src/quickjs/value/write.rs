@@ -31,12 +31,12 @@ impl JsonWriter {
         self.out.len()
     }
 
-    /// What was written after this many bytes.
+    /// The bytes that were written after this many.
     pub(super) fn since(&self, start: usize) -> &[u8] {
         self.out.get(start..).unwrap_or_default()
     }
 
-    /// Takes back what was written after this many bytes.
+    /// Removes the bytes that were written after this many.
     pub(super) fn cut(&mut self, length: usize) {
         self.out.truncate(length);
     }
@@ -59,7 +59,7 @@ impl JsonWriter {
         Ok(())
     }
 
-    /// Writes a number as JavaScript does; what is no number becomes null.
+    /// Writes a number as JavaScript does; NaN and infinities become null.
     pub(super) fn float(&mut self, value: f64) -> Result<(), EncodeError> {
         if !value.is_finite() {
             self.lossy = true;

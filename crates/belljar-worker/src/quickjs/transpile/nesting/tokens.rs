@@ -1,4 +1,4 @@
-//! Just enough of a tokenizer: brackets, words, literals, and what is inside a string or comment.
+//! Just enough of a tokenizer: brackets, words, literals, and the extent of strings and comments.
 
 /// A token, as far as nesting is concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub(super) enum NestingToken<'a> {
 pub(super) struct NestingTokens<'a> {
     text: &'a str,
     at: usize,
-    /// For each open brace, whether a template goes on after it.
+    /// For each open brace, whether a template continues after it.
     braces: Vec<Brace>,
     previous: Option<NestingToken<'a>>,
 }
@@ -58,13 +58,13 @@ impl<'a> NestingTokens<'a> {
         rest.get(..end).unwrap_or_default()
     }
 
-    /// Goes on behind the next occurrence, or to the end.
+    /// Skips to after the next occurrence, or to the end.
     fn skip_past(&mut self, end: &str) {
         let rest = self.rest();
         self.at += rest.find(end).map_or(rest.len(), |found| found + end.len());
     }
 
-    /// Goes on behind a quoted text; strings and regular expressions end with their line.
+    /// Skips a quoted text; strings and regular expressions end with their line.
     fn skip_quoted(&mut self, quote: char) {
         let mut escaped = false;
         let mut in_class = false;
@@ -82,7 +82,7 @@ impl<'a> NestingTokens<'a> {
         self.at = self.text.len();
     }
 
-    /// Goes on behind a template, or behind the `${` that interrupts it.
+    /// Skips a template, or to after the `${` that interrupts it.
     fn skip_template(&mut self) {
         let mut escaped = false;
         let mut dollar = false;

@@ -1,4 +1,5 @@
-//! From what a declaration binds to what an assignment assigns to: `{ a, b: [c = 1] }` either way.
+//! Turns the pattern of a declaration into the target of an assignment: `{ a, b: [c = 1] }` either
+//! way.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +19,7 @@ pub(super) fn bound_names(pattern: &BindingPattern<'_>, names: &mut BTreeSet<Str
     names.extend(pattern.get_binding_identifiers().iter().map(|bound| bound.name.to_string()));
 }
 
-/// What assigns to the same names.
+/// The assignment target with the same names.
 pub(super) fn target<'a>(
     pattern: BindingPattern<'a>,
     builder: &AstBuilder<'a>,
