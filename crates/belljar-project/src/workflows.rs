@@ -63,16 +63,11 @@ pub const MAX_QUEUED: u32 = 1000;
 /// The workflows of a project. Cheap to clone; all clones share store, performer and drivers.
 ///
 /// ```no_run
-/// # async fn example(
-/// #     executor: belljar_project::Executor,
-/// #     sessions: belljar_project::SessionRegistry,
-/// #     dag: belljar_workflow::Dag,
-/// # ) -> Result<(), Box<dyn std::error::Error>> {
-/// use belljar_project::{Limits, ProjectWorkflows, WorkflowOptions, WorkflowSubmission};
-///
-/// let options = WorkflowOptions::new(Limits::DEFAULT, "/srv/project/.belljar/files");
-/// let workflows = ProjectWorkflows::new(executor, sessions, options).await?;
-/// let id = workflows.create(WorkflowSubmission::new(dag, "nightly report")).await?;
+/// # use belljar_project::ProjectWorkflows;
+/// # type Done = Result<(), Box<dyn std::error::Error>>;
+/// # async fn example(workflows: ProjectWorkflows, dag: belljar_workflow::Dag) -> Done {
+/// let new = belljar_project::WorkflowSubmission::new(dag, "nightly report");
+/// let id = workflows.create(new).await?;
 /// let ended = workflows.run(&id, &tokio_util::sync::CancellationToken::new()).await?;
 /// println!("{id}: {ended:?}");
 /// # Ok(()) }
