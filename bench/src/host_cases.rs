@@ -28,13 +28,13 @@ pub(super) struct HostCases {
 }
 
 impl HostCases {
-    /// Starts a host and fills its pool for the request's language.
+    /// Starts a host and fills its pool for the request's engine.
     pub(super) fn new(
         request: RunRequest,
         rest: Duration,
         check: fn(&RunResult) -> anyhow::Result<()>,
     ) -> anyhow::Result<Self> {
-        let (runtime, sandbox) = warm_host_of([request.language])?;
+        let (runtime, sandbox) = warm_host_of([request.engine()])?;
         Ok(Self { runtime, sandbox, request, rest, check })
     }
 

@@ -49,7 +49,7 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use belljar_contract::{Language, RunResult};
+use belljar_contract::{EngineName, RunResult};
 use belljar_project::Sandbox;
 use clap::Parser as _;
 use tempfile::TempDir;
@@ -199,14 +199,14 @@ impl Bench<'_> {
     }
 }
 
-/// Starts a warm host with the default language.
+/// Starts a warm host with the default engine.
 fn warm_host() -> anyhow::Result<(tokio::runtime::Runtime, Sandbox)> {
-    warm_host_of([Language::TypeScript])
+    warm_host_of([EngineName::QuickJs])
 }
 
 /// Starts a warm host. It does so little work itself that one thread is fastest.
 fn warm_host_of(
-    ready: impl IntoIterator<Item = Language>,
+    ready: impl IntoIterator<Item = EngineName>,
 ) -> anyhow::Result<(tokio::runtime::Runtime, Sandbox)> {
     let runtime = runtime()?;
     let builder = Sandbox::builder().pool(POOL).ready(ready);

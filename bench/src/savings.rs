@@ -8,7 +8,7 @@ mod data;
 use std::path::Path;
 
 use anyhow::{Context as _, ensure};
-use belljar_contract::{Language, Limits, RunRequest};
+use belljar_contract::{EngineName, Limits, RunRequest};
 use belljar_project::{RunDurability, RunResultExt as _, TokenSavings};
 use belljar_tools::{RawServer, ServerSpec};
 use serde_json::{Value, json, value::to_raw_value};
@@ -95,7 +95,7 @@ impl SavingsCase {
         let ServerData { server, tool } = (self.make)(bench, &directory)?;
         let spec = self.spec(bench, server)?;
         let around = (directory.as_path(), None);
-        let host = ToolHost::new([Language::TypeScript], None, vec![spec], around)?;
+        let host = ToolHost::new([EngineName::QuickJs], None, vec![spec], around)?;
         let bytes_in = self.read_by_hand(&host, &tool)?;
         let request = RunRequest {
             context: Some(to_raw_value(&tool)?),

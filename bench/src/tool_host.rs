@@ -10,7 +10,7 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use belljar_contract::{Language, RunRequest, RunResult};
+use belljar_contract::{EngineName, RunRequest, RunResult};
 use belljar_project::{Execution, Executor, RunDurability, now_ms};
 use belljar_store::Store;
 use belljar_tools::{
@@ -40,7 +40,7 @@ impl ToolHost {
     /// Starts a host with these servers and allows all their tools. Without a store it records
     /// nothing.
     pub(super) fn new(
-        ready: impl IntoIterator<Item = Language>,
+        ready: impl IntoIterator<Item = EngineName>,
         server: Option<Arc<InProcessServer>>,
         specs: Vec<ServerSpec>,
         (remembered, store): (&Path, Option<Store>),

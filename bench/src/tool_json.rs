@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use anyhow::Context as _;
-use belljar_contract::{Language, RunRequest};
+use belljar_contract::{EngineName, RunRequest};
 use belljar_project::RunDurability;
 use serde_json::Value;
 
@@ -29,7 +29,7 @@ pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<BenchRow>> {
     let records: Value = serde_json::from_str(data.get()).context("the data is not JSON")?;
     let server = InProcessServer::new();
     let around = (bench.scratch.path(), None);
-    let host = ToolHost::new([Language::TypeScript], Some(server.clone()), Vec::new(), around)?;
+    let host = ToolHost::new([EngineName::QuickJs], Some(server.clone()), Vec::new(), around)?;
     let code = format!("const records = await mcp.bench.records();\n{}return answer;", json::WORK);
     let once = || -> anyhow::Result<(Duration, String)> {
         // Prepared before the timer starts: producing the data is the tool's time, not Belljar's.

@@ -17,7 +17,7 @@ use std::{
 };
 
 use anyhow::{Context as _, ensure};
-use belljar_contract::{Language, Limits, RunRequest};
+use belljar_contract::{EngineName, Language, Limits, RunRequest};
 use belljar_project::{RunDurability, RunResultExt as _};
 use belljar_store::Store;
 use serde_json::value::to_raw_value;
@@ -105,7 +105,7 @@ fn calls(bench: &Bench<'_>, project: &Path) -> anyhow::Result<Vec<BenchRow>> {
         durable.push(case("belljar python", Python, Always));
     }
     cases.extend(durable);
-    let ready: Vec<Language> = cases.iter().map(|case| case.language).collect();
+    let ready: Vec<_> = cases.iter().map(|case| EngineName::default_for(case.language)).collect();
     let store = Store::open(project)?;
     let server = InProcessServer::new();
     let host = ToolHost::new(ready, Some(server.clone()), Vec::new(), (project, Some(store)))?;

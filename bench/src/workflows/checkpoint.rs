@@ -43,9 +43,9 @@ pub(super) fn measure(
     peer: Option<&LangGraph>,
 ) -> anyhow::Result<Vec<BenchRow>> {
     let runtime = runtime()?;
-    let engine = SqliteWorkflowStore::new(Store::open(&project.join("checkpoints"))?);
-    let mut small = vec![ours(&runtime, &engine, "small", None, Frequency::Always)?];
-    let mut large = vec![ours(&runtime, &engine, "large", Some(LARGE), Frequency::Seldom)?];
+    let store = SqliteWorkflowStore::new(Store::open(&project.join("checkpoints"))?);
+    let mut small = vec![ours(&runtime, &store, "small", None, Frequency::Always)?];
+    let mut large = vec![ours(&runtime, &store, "large", Some(LARGE), Frequency::Seldom)?];
     if let Some(peer) = peer {
         small.extend(peer.checkpoints(bench, INPUT, Frequency::Less));
         large.extend(peer.checkpoints(bench, LARGE, Frequency::Seldom));
@@ -63,29 +63,29 @@ pub(super) fn measure(
 
 fn ours<'a>(
     runtime: &'a Runtime,
-    engine: &'a SqliteWorkflowStore,
+    store: &'a SqliteWorkflowStore,
     flow: &str,
     snapshot: Option<usize>,
     often: Frequency,
 ) -> anyhow::Result<TimedCase<'a>> {
-    let lease = runtime.block_on(claimed(engine, flow)).context("cannot claim the workflow")?;
+    let lease = runtime.block_on(claimed(store, flow)).context("cannot claim the workflow")?;
     let mut seq = 0;
     Ok(TimedCase::new("belljar", VERSION, often, move || {
         seq += 1;
         let batch = batch(seq, snapshot);
         let began = Instant::now();
-        runtime.block_on(engine.commit(&lease, batch))?;
+        runtime.block_on(store.commit(&lease, batch))?;
         Ok(began.elapsed())
     }))
 }
 
-async fn claimed(engine: &SqliteWorkflowStore, flow: &str) -> anyhow::Result<WorkflowLease> {
+async fn claimed(store: &SqliteWorkflowStore, flow: &str) -> anyhow::Result<WorkflowLease> {
     let (id, name, caller) = (flow.to_owned(), flow.to_owned(), "bench".to_owned());
-    engine.create(NewWorkflowRow { id, name, caller, snapshot: vec![0], created_ms: 1 }).await?;
+    store.create(NewWorkflowRow { id, name, caller, snapshot: vec![0], created_ms: 1 }).await?;
     let owner = "bench".to_owned();
     let why = ClaimReason::Asked;
     let request = LeaseRequest { owner, now_ms: 1, until_ms: 2, take_over: false, why };
-    Ok(engine.claim(flow, request).await?)
+    Ok(store.claim(flow, request).await?)
 }
 
 /// The records for one task that ended and one that starts.

@@ -38,14 +38,14 @@ pub(super) fn measure(
     peer: Option<&LangGraph>,
 ) -> anyhow::Result<Vec<BenchRow>> {
     let runtime = runtime()?;
-    let engine = Arc::new(SqliteWorkflowStore::new(Store::open(&project.join("fan-out"))?));
+    let store = Arc::new(SqliteWorkflowStore::new(Store::open(&project.join("fan-out"))?));
     let mut rows = Vec::new();
     for at_once in AT_ONCE {
         let mut cases = Vec::new();
         let shapes = [("foreach", foreach(at_once)), ("tasks of their own", independent(at_once))];
         for (shape, dag) in shapes {
             let dag: Dag = serde_json::from_value(dag).context("the workflow is not valid")?;
-            let (runtime, engine) = (&runtime, &engine);
+            let (runtime, store) = (&runtime, &store);
             let mut made = 0_u32;
             cases.push(TimedCase::new(
                 &format!("belljar {shape}"),
@@ -53,7 +53,7 @@ pub(super) fn measure(
                 Frequency::Seldom,
                 move || {
                     made += 1;
-                    let whole = once(engine, dag.clone(), format!("{shape} {at_once} {made}"));
+                    let whole = once(store, dag.clone(), format!("{shape} {at_once} {made}"));
                     Ok(runtime.block_on(whole)? / TASKS)
                 },
             ));
@@ -66,7 +66,7 @@ pub(super) fn measure(
 }
 
 /// Runs one workflow from start to end.
-async fn once(engine: &Arc<SqliteWorkflowStore>, dag: Dag, id: String) -> anyhow::Result<Duration> {
+async fn once(store: &Arc<SqliteWorkflowStore>, dag: Dag, id: String) -> anyhow::Result<Duration> {
     let new = NewWorkflow {
         id: id.clone(),
         caller: "bench".to_owned(),
@@ -76,9 +76,9 @@ async fn once(engine: &Arc<SqliteWorkflowStore>, dag: Dag, id: String) -> anyhow
         terms: Default::default(),
     };
     let began = Instant::now();
-    Workflows::new(Arc::clone(engine)).create(new, 1).await?;
+    Workflows::new(Arc::clone(store)).create(new, 1).await?;
     let driver =
-        Driver::new(Arc::clone(engine), Arc::new(NoopPerformer), DriverOptions::new("bench"));
+        Driver::new(Arc::clone(store), Arc::new(NoopPerformer), DriverOptions::new("bench"));
     let driven = driver.run(&id, &CancellationToken::new()).await?;
     let time = began.elapsed();
     ensure!(

@@ -10,7 +10,7 @@ use std::{
 };
 
 use anyhow::{Context as _, ensure};
-use belljar_contract::{Language, Limits};
+use belljar_contract::{EngineName, Limits};
 use belljar_project::{
     ProjectWorkflows, SessionRegistry, WorkflowOptions, WorkflowPermissions, WorkflowSubmission,
 };
@@ -50,7 +50,7 @@ pub(super) fn measure(
     let server = CountingServer::install(project, python)?;
     let store = Store::open(&project.join("five"))?;
     let around = (project, Some(store));
-    let host = ToolHost::new([Language::Python], None, vec![server.spec()?], around)?;
+    let host = ToolHost::new([EngineName::CPython], None, vec![server.spec()?], around)?;
     let workflows = host.runtime.block_on(workflows(&host, project))?;
     let n = bench.arguments.n.div_ceil(SHARE);
     let (mut whole, mut tools, mut on_top) = (Times::default(), Times::default(), Times::default());

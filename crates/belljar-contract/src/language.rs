@@ -5,6 +5,8 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::EngineName;
+
 /// The language of guest code.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
@@ -56,6 +58,13 @@ impl Language {
             Self::Python => "main.py",
             Self::Bash => "main.sh",
         }
+    }
+
+    /// The language of code whose request names none: the first language of the engine that it names, or
+    /// else TypeScript.
+    pub fn default_for(engine: Option<EngineName>) -> Self {
+        let first = engine.and_then(|engine| engine.row().languages.first());
+        first.copied().unwrap_or(Self::TypeScript)
     }
 
     /// The language a person or a model means: its name or its short name, in any case.

@@ -19,7 +19,7 @@ mod result;
 mod status;
 mod verdict;
 
-pub use engine::{EngineName, EngineRow};
+pub use engine::{EngineMismatch, EngineName, EngineRow, UnknownEngine};
 pub use error::{ErrorCode, ErrorKind, RunError, shortened};
 pub use grants::{Access, CommitExecutable, Grants, GrantsRequest, Workspace, WorkspaceRequest};
 pub use ids::{ApprovalId, CheckpointId, RunId, SessionId};

@@ -15,7 +15,7 @@ use crate::{
 pub struct ExecuteRequest {
     /// The source text of the code.
     pub code: String,
-    /// The language of the code; if absent, that of its session, else TypeScript.
+    /// The language of the code; if absent, that of its session or engine, else TypeScript.
     #[serde(default)]
     pub language: Option<Language>,
     /// The engine to run it on; the usual one for its language if absent.
@@ -47,6 +47,13 @@ pub struct ExecuteRequest {
     /// A value larger than this many tokens is stored, and a summary takes its place.
     #[serde(default, deserialize_with = "crate::optional_whole_number")]
     pub max_output_tokens: Option<u32>,
+}
+
+impl ExecuteRequest {
+    /// The language of its code: the one it states, or else the default for its engine.
+    pub fn language(&self) -> Language {
+        self.language.unwrap_or_else(|| Language::default_for(self.engine))
+    }
 }
 
 /// Guest code with its limits and grants: the request that reaches the runtime.

@@ -115,7 +115,32 @@ fn a12_engines_and_languages_fit_together() {
         assert_eq!(serde_json::from_value::<EngineName>(json!(engine)).ok(), Some(*engine));
     }
     let unknown = serde_json::from_value::<EngineName>(json!("perl")).expect_err("no engine");
-    assert!(unknown.to_string().contains("quickjs"), "{unknown}");
+    let text = format!("no engine is called \"perl\"; there are {}", EngineName::names());
+    assert!(text.contains("quickjs, cpython, bash"), "{text}");
+    assert_eq!(unknown.to_string(), text);
+    assert_eq!("perl".parse::<EngineName>().expect_err("no engine").to_string(), text);
+    assert_eq!("bash".parse(), Ok(EngineName::Bash));
+}
+
+/// An engine that is named for another language is refused with the engines that run it.
+#[test]
+fn a12_a_mismatch_says_which_engines_run_the_language() {
+    assert_eq!(EngineName::QuickJs.check(Language::JavaScript), Ok(()));
+    let mismatch = EngineName::QuickJs.check(Language::Python).expect_err("another language");
+    assert_eq!(mismatch.to_string(), "the engine quickjs does not run python");
+    assert_eq!(mismatch.hint(), "engines that run python: cpython");
+}
+
+/// A request that names an engine and no language means the engine's own language.
+#[test]
+fn a12_code_has_the_language_of_its_engine() {
+    let language = |request: Value| {
+        serde_json::from_value::<ExecuteRequest>(request).map(|request| request.language()).ok()
+    };
+    assert_eq!(language(json!({"code": ""})), Some(Language::TypeScript));
+    assert_eq!(language(json!({"code": "", "engine": "cpython"})), Some(Language::Python));
+    let both = json!({"code": "", "engine": "quickjs", "language": "javascript"});
+    assert_eq!(language(both), Some(Language::JavaScript));
 }
 
 #[test]

@@ -14,9 +14,7 @@ mod workflows;
 
 use std::{sync::Arc, time::Duration};
 
-use belljar_contract::{
-    ExecuteRequest, Language, RunError, RunRequest, RunResult, RunStatus, Verdict,
-};
+use belljar_contract::{ExecuteRequest, RunError, RunRequest, RunResult, RunStatus, Verdict};
 use belljar_runtime::run_id;
 use belljar_server::{
     Backend, BackgroundMeter, DecisionError, EndRun, MissingServer, PassThrough, RunInfo,
@@ -31,8 +29,6 @@ use crate::{Execution, Executor, ProjectWorkflows, RunDurability, SessionRegistr
 pub use permissions::{ClientPermissions, ExecutablePermissions};
 pub use workflows::{WorkflowServiceOptions, task_question, with_task};
 
-/// What code is written in unless its request says so.
-const DEFAULT_LANGUAGE: Language = Language::TypeScript;
 /// How long servers may take to list the passed-through tools before the first client is served.
 const PASSED_IN: Duration = Duration::from_secs(30);
 /// Longest summary of a tool, in characters.
@@ -94,8 +90,7 @@ impl ProjectBackend {
         request: ExecuteRequest,
         observer: RunReporter,
     ) -> Result<Execution, RunError> {
-        let language = request.language.unwrap_or(DEFAULT_LANGUAGE);
-        let mut run = RunRequest::new(language, request.code);
+        let mut run = RunRequest::new(request.language(), request.code);
         run.engine = request.engine;
         run.limits = self.permissions.limits.with(&request.limits);
         run.grants = self.permissions.grants(&request.grants)?;

@@ -1,10 +1,11 @@
-//! `belljar.toml` and `.mcp.json`: default limits, the operator's maxima, MCP servers and the
-//! policy for their tools.
+//! `belljar.toml` and `.mcp.json`: default limits, the operator's maxima, engines, MCP servers and
+//! the policy for their tools.
 //!
 //! Two stages: `raw` mirrors one file, [`ProjectSettings`] is the result of all files. Invariant:
 //! a project's file, which may come with a stranger's repository, can lower the operator's maxima
 //! and never raise them.
 
+mod engines;
 mod locations;
 pub mod quantity;
 mod raw;
@@ -28,6 +29,7 @@ use thiserror::Error;
 
 use crate::Retention;
 
+pub use engines::EngineSettings;
 pub use locations::{ConfigLocations, FILE_NAME, PROJECT_NAMES, SERVERS_NAME, STATE_NAME};
 pub use servers::{ConfiguredServer, ServerOrigin, ServerOverrideError};
 pub use tools::{IgnoredRule, ToolSettings};
@@ -124,6 +126,8 @@ pub struct ProjectSettings {
     pub maximum: Limits,
     /// Servers, policy, result size and cache.
     pub tools: ToolSettings,
+    /// The engines that files choose for languages.
+    pub engines: EngineSettings,
     /// What clients may do with workflows.
     pub workflows: WorkflowSettings,
     /// How long records are kept.
@@ -177,11 +181,11 @@ impl ProjectSettings {
             }
         }
         let (tools, workflows) = (ToolSettings::resolve(files)?, WorkflowSettings::resolve(files)?);
-        let retention = retention::resolve(files)?;
+        let (retention, engines) = (retention::resolve(files)?, EngineSettings::resolve(files)?);
         files.project.map_or(Ok(()), RawConfig::refuse_commit_executable)?;
         let commit_executable = files.operator.map(RawConfig::commit_executable).transpose()?;
         let commit_executable = commit_executable.unwrap_or_default();
-        Ok(Self { stated, maximum, tools, workflows, retention, commit_executable })
+        Ok(Self { stated, maximum, tools, engines, workflows, retention, commit_executable })
     }
 
     /// The limits of a run. Flags override files, and files override the built-in defaults.

@@ -9,8 +9,66 @@ use belljar_contract::EngineName;
 use belljar_runtime::{EngineLaunch, EngineSource, Preload, View, ZygoteKind, ZygoteProgram};
 use belljar_worker::{COMMANDS_DIRECTORY, ZYGOTE_ARGUMENT, bash::DEFAULT_COMMANDS};
 
-/// Code that uses one of these libraries gets a zygote with numpy and pandas imported.
-const DATA_LIBRARIES: [&str; 6] = ["numpy", "pandas", "matplotlib", "scipy", "sklearn", "seaborn"];
+/// The engines that are programs of the machine, each with its finder. Every other engine is part of
+/// Belljar's own program and needs none.
+const FINDERS: [(EngineName, Finder); 2] =
+    [(EngineName::CPython, find_python), (EngineName::Bash, find_bash)];
+
+/// Finds the program of an engine. The error says what is missing and how to install it.
+type Finder = fn(Preload) -> Result<FoundEngine, String>;
+
+/// An engine that this machine has.
+#[derive(Debug, Default)]
+struct FoundEngine {
+    /// The program; `None` for a part of Belljar's own.
+    program: Option<PathBuf>,
+    /// What the engine's worker has to know of this machine.
+    setup: String,
+    /// The software of the host that its cells see.
+    view: Option<View>,
+}
+
+/// Where the program of an engine is on this machine: `None` for an engine that is part of Belljar's own
+/// program.
+///
+/// # Errors
+/// If this machine lacks the engine; the text says what to install.
+pub fn locate_engine(engine: EngineName) -> Result<Option<PathBuf>, String> {
+    find(engine, Preload::Standard).map(|found| found.program)
+}
+
+fn find(engine: EngineName, preload: Preload) -> Result<FoundEngine, String> {
+    match FINDERS.iter().find(|(name, _)| *name == engine) {
+        Some((_, finder)) => finder(preload),
+        None => Ok(FoundEngine::default()),
+    }
+}
+
+fn find_python(preload: Preload) -> Result<FoundEngine, String> {
+    let mut found = python::find()?;
+    let mut view = software::view();
+    found.add_to(&mut view);
+    let program = Some(found.program().to_owned());
+    let setup = found.setup(preload == Preload::DataLibraries)?;
+    Ok(FoundEngine { program, setup, view: Some(view) })
+}
+
+fn find_bash(_preload: Preload) -> Result<FoundEngine, String> {
+    let bash = software::command("bash")
+        .ok_or("bash is not installed on this machine (Debian: apt-get install bash)")?;
+    let mut view = software::view();
+    for name in DEFAULT_COMMANDS {
+        if let Some(program) = software::command(name) {
+            view.links.push((Path::new(COMMANDS_DIRECTORY).join(name), program.clone()));
+            view.executable.push(program);
+        }
+    }
+    view.executable.push(bash.clone());
+    view.executable.sort();
+    view.executable.dedup();
+    let setup = bash.to_string_lossy().into_owned();
+    Ok(FoundEngine { program: Some(bash), setup, view: Some(view) })
+}
 
 /// Finds the engines on this machine.
 #[derive(Debug)]
@@ -24,60 +82,25 @@ impl MachineEngines {
     pub(crate) fn new(program: PathBuf) -> Self {
         Self { program }
     }
-
-    /// Starts the zygote of an engine with what its worker has to know of this machine.
-    fn launch(&self, engine: EngineName, setup: &str, view: Option<View>) -> EngineLaunch {
-        let arguments = [ZYGOTE_ARGUMENT, engine.as_str(), setup].map(str::to_owned).into();
-        EngineLaunch { program: ZygoteProgram { path: self.program.clone(), arguments }, view }
-    }
-
-    fn bash(&self) -> Result<EngineLaunch, String> {
-        let bash = software::command("bash")
-            .ok_or("bash is not installed on this machine (Debian: apt-get install bash)")?;
-        let mut view = software::view();
-        for name in DEFAULT_COMMANDS {
-            if let Some(program) = software::command(name) {
-                view.links.push((Path::new(COMMANDS_DIRECTORY).join(name), program.clone()));
-                view.executable.push(program);
-            }
-        }
-        view.executable.push(bash.clone());
-        view.executable.sort();
-        view.executable.dedup();
-        Ok(self.launch(EngineName::Bash, &bash.to_string_lossy(), Some(view)))
-    }
-
-    fn python(&self, preload: Preload) -> Result<EngineLaunch, String> {
-        let mut found = python::find()?;
-        let mut view = software::view();
-        found.add_to(&mut view);
-        let setup = found.setup(preload == Preload::DataLibraries)?;
-        Ok(self.launch(EngineName::CPython, &setup, Some(view)))
-    }
 }
 
 impl EngineSource for MachineEngines {
     fn zygote_for(&self, engine: EngineName, code: &str) -> ZygoteKind {
-        let uses_data = || DATA_LIBRARIES.iter().any(|name| code.contains(name));
-        match engine {
-            EngineName::CPython if uses_data() => {
-                ZygoteKind { engine, preload: Preload::DataLibraries }
-            }
-            EngineName::QuickJs | EngineName::CPython | EngineName::Bash => {
-                ZygoteKind::standard(engine)
-            }
-        }
+        let uses_data = engine.row().data_libraries.iter().any(|name| code.contains(name));
+        let preload = if uses_data { Preload::DataLibraries } else { Preload::Standard };
+        ZygoteKind { engine, preload }
     }
 
     fn find(&self, kind: ZygoteKind) -> Result<EngineLaunch, String> {
-        match kind.engine {
-            EngineName::QuickJs => Ok(self.launch(EngineName::QuickJs, "", None)),
-            EngineName::CPython => self.python(kind.preload),
-            EngineName::Bash => self.bash(),
-        }
+        let FoundEngine { setup, view, .. } = find(kind.engine, kind.preload)?;
+        let arguments = vec![ZYGOTE_ARGUMENT.to_owned(), kind.engine.as_str().to_owned(), setup];
+        Ok(EngineLaunch { program: ZygoteProgram { path: self.program.clone(), arguments }, view })
     }
 
     fn command(&self, name: &str) -> Option<PathBuf> {
         software::command(name)
     }
 }
+
+#[cfg(test)]
+mod tests;

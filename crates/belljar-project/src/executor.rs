@@ -209,6 +209,7 @@ impl Executor {
         mut execution: Execution,
         abort: impl Future<Output = ()>,
     ) -> RunResult {
+        self.sandbox.choose_engine(&mut execution.request);
         let mut completion = self.announce(&id, &mut execution).await;
         let key = CacheKey::of(&execution, self.bridge.as_ref());
         if let Some(cached) = self.cached(&execution, key.as_ref()).await {

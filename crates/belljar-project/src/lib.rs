@@ -33,9 +33,9 @@ pub use backend::{
     task_question, with_task,
 };
 pub use belljar_contract::{
-    Artifact, Change, CommitExecutable, EngineName, ErrorCode, ErrorKind, Grants, Isolation,
-    Language, Limit, Limits, Metrics, RunError, RunRequest, RunResult, RunStatus, Truncation,
-    Workspace,
+    Artifact, Change, CommitExecutable, EngineMismatch, EngineName, ErrorCode, ErrorKind, Grants,
+    Isolation, Language, Limit, Limits, Metrics, RunError, RunRequest, RunResult, RunStatus,
+    Truncation, Workspace,
 };
 pub use belljar_runtime::{
     CheckpointSnapshot, FileError, Finding, FindingState, LaunchError, NewCheckpoint,
@@ -43,6 +43,7 @@ pub use belljar_runtime::{
     examine,
 };
 pub use descriptors::allow_many as allow_many_descriptors;
+pub use engines::locate_engine;
 pub use executor::{
     Execution, Executor, ResumeError, ResumeOutcome, RunDurability, now_ms, run_status,
 };

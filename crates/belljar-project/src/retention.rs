@@ -264,11 +264,11 @@ impl RecordCollector {
     }
 
     async fn forget_workflows(&self, before_ms: i64) -> Result<PruneReport, StoreError> {
-        let engine = SqliteWorkflowStore::new(self.store.clone());
+        let store = SqliteWorkflowStore::new(self.store.clone());
         let mut records = 0;
         for id in self.store.workflows_ended_before(before_ms, STEP_RECORDS).await? {
             // A workflow that is in use is left for the next sweep.
-            records += u64::from(forget_workflow(&engine, &id, &self.scratch).await.is_ok());
+            records += u64::from(forget_workflow(&store, &id, &self.scratch).await.is_ok());
         }
         Ok(PruneReport { records, bytes: 0 })
     }

@@ -16,6 +16,8 @@ pub use value::{RunResultExt, ValueError};
 use belljar_contract::{Language, Limits, RunRequest, RunResult};
 use belljar_runtime::{Host, RunOptions};
 
+use crate::config::EngineSettings;
+
 /// Runs guest code in sealed cells. Cheap to clone; all clones share one pool.
 ///
 /// ```no_run
@@ -36,6 +38,7 @@ use belljar_runtime::{Host, RunOptions};
 pub struct Sandbox {
     host: Host,
     limits: Limits,
+    engines: EngineSettings,
 }
 
 impl Sandbox {
@@ -57,7 +60,8 @@ impl Sandbox {
     }
 
     /// Runs a complete request, with its own limits.
-    pub async fn run_request(&self, request: RunRequest) -> RunResult {
+    pub async fn run_request(&self, mut request: RunRequest) -> RunResult {
+        self.choose_engine(&mut request);
         self.host.run(request).await
     }
 
@@ -65,11 +69,18 @@ impl Sandbox {
     /// the run ends as aborted, with what it printed.
     pub async fn run_with(
         &self,
-        request: RunRequest,
+        mut request: RunRequest,
         options: RunOptions,
         abort: impl Future<Output = ()>,
     ) -> RunResult {
+        self.choose_engine(&mut request);
         self.host.run_with(request, options, abort).await
+    }
+
+    /// States the engine of a request that names none, if one was chosen for its language. What is
+    /// recorded of a request is recorded after this, so that a resume runs on the same engine.
+    pub(crate) fn choose_engine(&self, request: &mut RunRequest) {
+        request.engine = request.engine.or_else(|| self.engines.engine(request.language));
     }
 
     /// Prepares a run of TypeScript; [`RunBuilder::run`] starts it.

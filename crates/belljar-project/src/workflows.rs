@@ -189,14 +189,14 @@ impl ProjectWorkflows {
         options: WorkflowOptions,
     ) -> Result<Self, ProjectWorkflowError> {
         let store = executor.store().cloned().ok_or(ProjectWorkflowError::NoStore)?;
-        let engine = Arc::new(SqliteWorkflowStore::new(store));
+        let store = Arc::new(SqliteWorkflowStore::new(store));
         let permissions = options.permissions.clone();
         let queue = DriveQueue::new(options.max_running);
         let max_queued = usize::try_from(options.max_queued).unwrap_or(usize::MAX);
         let performer =
-            Arc::new(TaskPerformer::new(executor, sessions, options, Arc::clone(&engine)));
+            Arc::new(TaskPerformer::new(executor, sessions, options, Arc::clone(&store)));
         let inner = WorkflowsInner {
-            workflows: Workflows::new(engine),
+            workflows: Workflows::new(store),
             performer,
             permissions,
             active: ActiveIds::default(),
@@ -366,7 +366,7 @@ impl ProjectWorkflows {
         &self,
         machine: &Machine,
     ) -> Result<Vec<TaskQuestion>, ProjectWorkflowError> {
-        let asked = task_questions(self.inner.performer.engine.project_store(), machine).await;
+        let asked = task_questions(self.inner.performer.store.project_store(), machine).await;
         Ok(asked
             .map_err(belljar_workflow::WorkflowStoreError::from)
             .map_err(WorkflowError::from)?)

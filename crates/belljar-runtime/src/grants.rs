@@ -179,19 +179,17 @@ fn check_names(request: &RunRequest) -> Result<(), RunError> {
     }
     let engine = request.engine().row();
     let unfit = [
-        (
-            !grants.commands.is_empty() && !engine.starts_programs,
-            "commands",
-            "JavaScript starts no processes",
-        ),
+        (!grants.commands.is_empty() && !engine.starts_programs, "commands", "starts no programs"),
         (
             !grants.modules.is_empty() && !engine.imports_modules,
             "modules",
-            "only Python has modules to grant",
+            "has no modules to grant",
         ),
     ];
     match unfit.into_iter().find(|(is_unfit, ..)| *is_unfit) {
-        Some((_, what, why)) => Err(invalid(format!("{what} cannot be granted here: {why}"))),
+        Some((_, what, why)) => {
+            Err(invalid(format!("{what} cannot be granted here: the engine {} {why}", engine.name)))
+        }
         None => Ok(()),
     }
 }

@@ -218,12 +218,10 @@ impl Host {
     /// Checks the engine, the limits and the sizes of a request.
     pub(crate) fn admit(&self, request: &RunRequest, limits: &Limits) -> Result<(), RunError> {
         let (engine, language) = (request.engine(), request.language);
-        if !engine.runs(language) {
-            let message = format!("the engine {engine} does not run {language}");
-            let default = EngineName::default_for(language);
-            return Err(RunError::new(ErrorCode::RequestInvalid, message)
-                .with_hint(format!("leave `engine` out, or set it to {default}")));
-        }
+        engine.check(language).map_err(|mismatch| {
+            RunError::new(ErrorCode::RequestInvalid, mismatch.to_string())
+                .with_hint(mismatch.hint())
+        })?;
         if let Some(LimitExcess { limit, asked, allowed }) = limits.excess(&self.maximum) {
             let name = limit.key();
             return Err(RunError::new(

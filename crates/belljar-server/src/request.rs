@@ -8,7 +8,8 @@
 mod tests;
 
 use belljar_contract::{
-    Access, ExecuteRequest, GrantsRequest, Language, LimitsRequest, whole_number,
+    Access, EngineName, ExecuteRequest, GrantsRequest, Language, LimitsRequest, UnknownEngine,
+    whole_number,
 };
 use serde_json::{Map, Value};
 
@@ -31,6 +32,9 @@ pub enum RequestError {
         /// The kind of value in the request.
         found: String,
     },
+    /// No engine has the name in `engine`.
+    #[error("`engine`: {0}")]
+    Engine(#[from] UnknownEngine),
     /// Names that no field has.
     #[error("{}", unknown_text(.fields))]
     Unknown {
@@ -56,6 +60,7 @@ fn unknown_text(fields: &[(String, Option<&'static str>)]) -> String {
 const FIELDS: &[&str] = &[
     "code",
     "language",
+    "engine",
     "intent",
     "tools",
     "context",
@@ -80,6 +85,7 @@ pub fn decode_execute(arguments: Map<String, Value>) -> Result<ExecuteRequest, R
     Ok(ExecuteRequest {
         code: fields.text("code")?.ok_or(RequestError::Missing { field: "code".to_owned() })?,
         language: fields.language()?,
+        engine: fields.engine()?,
         intent: fields.text("intent")?,
         context: fields.take("context"),
         limits,
@@ -197,6 +203,10 @@ impl ArgumentFields {
     pub(crate) fn language(&mut self) -> Result<Option<Language>, RequestError> {
         let read = |value: &Value| Language::from_name(value.as_str()?);
         self.typed("language", Language::NAMES, read)
+    }
+
+    pub(crate) fn engine(&mut self) -> Result<Option<EngineName>, RequestError> {
+        Ok(self.text("engine")?.map(|name| name.parse()).transpose()?)
     }
 }
 

@@ -7,8 +7,8 @@
 use std::{fmt, future::Future, pin::Pin};
 
 use belljar_contract::{
-    ExecuteRequest, GrantsRequest, Language, LimitsRequest, WorkspaceRequest, object_or_default,
-    optional_object, optional_whole_number,
+    EngineName, ExecuteRequest, GrantsRequest, Language, LimitsRequest, WorkspaceRequest,
+    object_or_default, optional_object, optional_whole_number,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -109,8 +109,10 @@ pub trait Sessions: Send + Sync + 'static {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SessionRequest {
-    /// The language of its code; TypeScript if absent.
+    /// The language of its code; that of its engine, or TypeScript, if absent.
     pub language: Option<Language>,
+    /// The engine of all its runs; the usual one for its language if absent.
+    pub engine: Option<EngineName>,
     /// The access that its runs need.
     #[serde(deserialize_with = "object_or_default")]
     #[schemars(with = "Option<GrantsRequest>")]

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-use belljar_contract::{ExecuteRequest, Language, RunResult};
+use belljar_contract::{ExecuteRequest, RunResult};
 use bytes::Bytes;
 use serde_json::json;
 use tokio::sync::OwnedSemaphorePermit;
@@ -29,7 +29,7 @@ impl<B: Backend> Gateway<B> {
         slot: Option<OwnedSemaphorePermit>,
     ) -> LiveRun {
         let details = RunDetails {
-            language: request.language.unwrap_or(Language::TypeScript).to_string(),
+            language: request.language().to_string(),
             durable: request.durable == Some(true),
             started_ms: now_ms(),
         };

@@ -109,6 +109,7 @@ fn execute_input() -> Value {
     json!({"type": "object", "required": ["code"], "properties": {
         "code": {"type": "string"},
         "language": {"enum": ["typescript", "javascript", "python", "bash"]},
+        "engine": {},
         "intent": {},
         "tools": {},
         "context": {},

@@ -1,17 +1,70 @@
-//! Code in a file: its language, limits and grants.
+//! Code in a file: its language, engine, limits and grants.
 
 use super::fault::{Diagnostics, near, shortened};
-use super::fields::FieldReader;
-use super::tree::{FileTree, Position};
+use super::fields::{FieldReader, text};
+use super::tree::{FileNode, FileTree, Position};
 use super::{CodeExecution, FormatOptions};
-use belljar_contract::{LimitsRequest, MAX_JSON_INTEGER};
+use belljar_contract::{EngineName, Language, LimitsRequest, MAX_JSON_INTEGER};
 use belljar_workflow::{TaskGrants, WriteAccess};
 
 /// The most modules a file may name: every code task carries the list.
 const MAX_MODULES: usize = 256;
 
+/// The fields `language` and `engine` of code, as the file has them.
+#[derive(Clone, Copy)]
+pub(super) struct LanguageFields<'t> {
+    language: Option<&'t FileNode>,
+    engine: Option<&'t FileNode>,
+}
+
+impl<'t> LanguageFields<'t> {
+    pub(super) fn take(fields: &mut FieldReader<'t>, notes: &mut Diagnostics<'_>) -> Self {
+        let language = fields.take(&["language"], notes);
+        Self { language, engine: fields.take(&["engine"], notes) }
+    }
+
+    /// The language as Belljar writes it, and the engine if the file names one. Code without a language
+    /// has that of its engine, and without both the usual one; a fault about that one is noted at `at`.
+    pub(super) fn read(
+        self,
+        (usual, at): (&str, Position),
+        options: &FormatOptions,
+        notes: &mut Diagnostics<'_>,
+    ) -> Option<(String, Option<EngineName>)> {
+        let engine = match self.engine {
+            None => None,
+            Some(node) => Some((engine(node, notes)?, node.at)),
+        };
+        let (name, at) = match (self.language, engine) {
+            (Some(node), _) => (text(node, notes)?, node.at),
+            (None, Some((engine, at))) => {
+                (Language::default_for(Some(engine)).as_str().to_owned(), at)
+            }
+            (None, None) => (usual.to_owned(), at),
+        };
+        let language = language(&name, at, options, notes)?;
+        let Some((engine, at)) = engine else { return Some((language, None)) };
+        let mismatch = Language::from_name(&language).and_then(|known| engine.check(known).err());
+        if let Some(mismatch) = mismatch {
+            notes.fault(at, mismatch.to_string(), mismatch.hint());
+            return None;
+        }
+        Some((language, Some(engine)))
+    }
+}
+
+fn engine(node: &FileNode, notes: &mut Diagnostics<'_>) -> Option<EngineName> {
+    let name = text(node, notes)?;
+    let engine = EngineName::from_name(&name);
+    if engine.is_none() {
+        let message = format!("no engine is called `{}`", shortened(&name));
+        notes.fault(node.at, message, format!("engines: {}", EngineName::names()));
+    }
+    engine
+}
+
 /// The name of a language as Belljar writes it; a fault when there is no engine for it.
-pub(super) fn language(
+fn language(
     name: &str,
     at: Position,
     options: &FormatOptions,

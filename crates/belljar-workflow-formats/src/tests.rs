@@ -2,6 +2,7 @@
 
 mod agents;
 mod dags;
+mod engines;
 mod examples;
 mod faults;
 mod hostile;

@@ -6,7 +6,7 @@ mod code;
 
 use std::collections::BTreeMap;
 
-use belljar_contract::LimitsRequest;
+use belljar_contract::{EngineName, LimitsRequest};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -257,6 +257,9 @@ pub enum SandboxAction {
     Create {
         /// `python`, `typescript`, `javascript` or `bash`.
         language: String,
+        /// The engine that runs it; `None` is the operator's for its language.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        engine: Option<EngineName>,
         /// Limits of each run in the session.
         #[serde(default, serialize_with = "code::task_limits")]
         limits: Box<LimitsRequest>,

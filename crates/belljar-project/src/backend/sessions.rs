@@ -2,14 +2,16 @@
 
 use std::time::Duration;
 
-use belljar_contract::{ErrorCode, ExecuteRequest, LimitsRequest, RunError, RunResult, RunStatus};
+use belljar_contract::{
+    ErrorCode, ExecuteRequest, Language, LimitsRequest, RunError, RunResult, RunStatus,
+};
 use belljar_runtime::{FileError, SessionFile, SessionFileKind, most_sessions, run_id};
 use belljar_server::{
     CheckpointInfo, CheckpointTaken, FileContent, FileInfo, FileKind, FileList, RunReport,
     RunReporter, SessionError, SessionInfo, SessionRequest, Sessions,
 };
 
-use super::{DEFAULT_LANGUAGE, ProjectBackend};
+use super::ProjectBackend;
 use crate::{KeptSession, RunDurability, SessionLifetimes, SessionLookupError, SessionOwner};
 
 /// Most sessions that one fork may create.
@@ -26,7 +28,8 @@ impl Sessions for ProjectBackend {
             });
         }
         let made = belljar_runtime::SessionSpec {
-            language: request.language.unwrap_or(DEFAULT_LANGUAGE),
+            language: request.language.unwrap_or_else(|| Language::default_for(request.engine)),
+            engine: request.engine,
             limits: self.permissions.limits.with(&request.limits),
             grants: self.permissions.grants(&request.grants).map_err(asked)?,
             workspace: workspace.map(|workspace| workspace.path),

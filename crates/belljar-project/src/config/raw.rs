@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use belljar_contract::Limit;
+use belljar_contract::{EngineName, Language, Limit, UnknownEngine};
 use belljar_paths::names::first_unlisted;
 use belljar_store::RecordKind;
 use belljar_tools::{PolicyRule, RawServer, ToolPolicy};
@@ -31,6 +31,7 @@ pub(super) struct RawConfig {
 #[serde(deny_unknown_fields, default)]
 struct RawFile {
     limits: RawLimits,
+    engines: BTreeMap<Language, Spanned<String>>,
     mcp_servers: BTreeMap<String, RawServer>,
     permissions: RawPermissions,
     results: RawResults,
@@ -266,6 +267,25 @@ impl RawConfig {
     /// The limits in `[limits.maximum]`.
     pub(super) fn maxima(&self) -> Result<Vec<LimitEntry>, ConfigError> {
         self.stated("limits.maximum", &self.file.limits.maximum)
+    }
+
+    /// The engines in `[engines]`, each with its language.
+    pub(super) fn engines(&self) -> Result<Vec<(Language, EngineName)>, ConfigError> {
+        let read = |(language, name): (&Language, &Spanned<String>)| {
+            let engine = name.get_ref().parse().map_err(|error: UnknownEngine| error.to_string());
+            let fits = engine.and_then(|engine: EngineName| match engine.check(*language) {
+                Ok(()) => Ok((*language, engine)),
+                Err(mismatch) => Err(format!("{mismatch}; {}", mismatch.hint())),
+            });
+            fits.map_err(|reason| ConfigError::Value {
+                file: self.path.clone(),
+                line: self.line_of(name.span().start),
+                section: "engines",
+                key: language.as_str(),
+                reason,
+            })
+        };
+        self.file.engines.iter().map(read).collect()
     }
 
     /// The servers in `[mcp_servers]`.

@@ -2,12 +2,12 @@
 
 use std::{path::Path, time::Duration};
 
-use belljar_contract::Limits;
+use belljar_contract::{EngineName, Language, Limits};
 use belljar_store::RecordKind;
 use belljar_tools::{AuditTiming, PolicyRule};
 use belljar_workflow_formats::CodeExecution;
 
-use super::{ConfigFiles, DefaultsOrder, Limit, ProjectSettings, RawConfig};
+use super::{ConfigFiles, DefaultsOrder, EngineSettings, Limit, ProjectSettings, RawConfig};
 
 fn file(name: &str, text: &str) -> RawConfig {
     RawConfig::parse(Path::new(name), text.to_owned()).expect("the test's file is valid")
@@ -126,6 +126,36 @@ fn a6_a_value_that_cannot_be_read_is_an_error_with_its_line() {
     insta::assert_snapshot!(error, @"belljar.toml, line 2: limits.timeout: `5 parsecs` has the unknown unit `parsecs`; write for example 300ms, 30s, 5m or 1h (a plain number is seconds)");
     let error = resolve("[limits.maximum]\nprocesses = 0", "").unwrap_err();
     insta::assert_snapshot!(error, @"user.toml, line 2: limits.maximum.processes: must be more than zero");
+}
+
+#[test]
+fn a12_a_file_chooses_the_engine_of_a_language() {
+    let engines = |operator, project| resolve(operator, project).unwrap().engines;
+    let chosen = engines("[engines]\npython = 'cpython'", "[engines]\ntypescript = 'quickjs'");
+    assert_eq!(chosen.engine(Language::TypeScript), Some(EngineName::QuickJs));
+    assert_eq!(chosen.engine(Language::Python), Some(EngineName::CPython));
+    assert_eq!(chosen.engine(Language::Bash), None);
+    assert_eq!(engines("", ""), EngineSettings::default());
+}
+
+#[test]
+fn a12_a_wrong_engine_in_a_file_is_an_error_with_its_line() {
+    let error = |text| resolve("", text).unwrap_err();
+    let there = EngineName::names();
+    assert_eq!(
+        error("\n[engines]\ntypescript = 'perl'"),
+        format!(
+            "belljar.toml, line 3: engines.typescript: no engine is called \"perl\"; there are {there}"
+        )
+    );
+    insta::assert_snapshot!(error("[engines]\n\npython = 'quickjs'"), @"belljar.toml, line 3: engines.python: the engine quickjs does not run python; engines that run python: cpython");
+    insta::assert_snapshot!(broken("[engines]\nperl = 'cpython'"), @r"
+    TOML parse error at line 2, column 1
+      |
+    2 | perl = 'cpython'
+      | ^^^^
+    unknown variant `perl`, expected one of `typescript`, `javascript`, `python`, `bash`
+    ");
 }
 
 #[test]
@@ -253,7 +283,7 @@ fn a6_unknown_keys_are_rejected_with_their_line() {
       |
     1 | [limit]
       |  ^^^^^
-    unknown field `limit`, expected one of `limits`, `mcp_servers`, `permissions`, `results`, `cache`, `workflows`, `retention`, `audit`, `workspace`
+    unknown field `limit`, expected one of `limits`, `engines`, `mcp_servers`, `permissions`, `results`, `cache`, `workflows`, `retention`, `audit`, `workspace`
     ");
     insta::assert_snapshot!(broken("[limits.maximum.maximum]\n"), @r"
     TOML parse error at line 1, column 17

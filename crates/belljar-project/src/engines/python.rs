@@ -126,6 +126,11 @@ impl FoundPython {
         }
     }
 
+    /// The interpreter.
+    pub(super) fn program(&self) -> &Path {
+        &self.program
+    }
+
     /// The argument of its zygote.
     pub(super) fn setup(self, data: bool) -> Result<String, String> {
         let data = data && self.has_data;

@@ -83,7 +83,11 @@ impl Executor {
             stderr: kept.stderr,
             logs: kept.logs,
             exit_code: 0,
-            isolation: Isolation { tier: Tier::Cached, ..Isolation::default() },
+            isolation: Isolation {
+                tier: Tier::Cached,
+                engine: execution.request.engine(),
+                ..Isolation::default()
+            },
             cached: true,
             lossy: kept.lossy,
             truncated: kept.truncated,

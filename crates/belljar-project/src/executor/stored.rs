@@ -13,6 +13,7 @@ use serde_json::value::RawValue;
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct StoredRequest {
     language: Language,
+    /// The engine that the request or the configuration named; without one, the default of the language.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     engine: Option<EngineName>,
     file_name: String,
@@ -55,9 +56,12 @@ impl StoredRequest {
         }
     }
 
+    /// The request again. Its engine is stated, so that the configuration of today does not change the
+    /// engine of a run that began before.
     pub(super) fn into_request(self, code: String) -> RunRequest {
         let Self { language, engine, file_name, context, limits, grants, executable, .. } = self;
         let workspace = self.workspace.map(|(path, commit)| Workspace { path, commit, executable });
+        let engine = Some(engine.unwrap_or_else(|| EngineName::default_for(language)));
         RunRequest { code, language, engine, file_name, context, limits, grants, workspace }
     }
 }

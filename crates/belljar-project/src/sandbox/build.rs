@@ -16,7 +16,7 @@ use belljar_worker::{ZYGOTE_ARGUMENT, become_zygote_if_asked};
 use thiserror::Error;
 
 use super::Sandbox;
-use crate::engines::MachineEngines;
+use crate::{config::EngineSettings, engines::MachineEngines};
 
 /// Enough for a few parallel requests, few enough to idle cheaply.
 const DEFAULT_POOL: usize = 4;
@@ -71,11 +71,11 @@ pub enum BuildError {
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), belljar_project::BuildError> {
-/// use belljar_project::{Language, Sandbox};
+/// use belljar_project::{EngineName, Sandbox};
 ///
 /// let sandbox = Sandbox::builder()
 ///     .pool(8)
-///     .ready([Language::Python])
+///     .ready([EngineName::CPython])
 ///     .protect(["/var/lib/my-program"])
 ///     .build()
 ///     .await?;
@@ -85,7 +85,8 @@ pub enum BuildError {
 #[derive(Debug, Clone)]
 pub struct SandboxBuilder {
     program: Option<PathBuf>,
-    ready: Vec<Language>,
+    engines: EngineSettings,
+    ready: Option<Vec<EngineName>>,
     pool: usize,
     limits: Limits,
     maximum: Limits,
@@ -98,7 +99,8 @@ impl Default for SandboxBuilder {
         let maximum = maximum_limits_here();
         Self {
             program: None,
-            ready: vec![Language::TypeScript],
+            engines: EngineSettings::default(),
+            ready: None,
             pool: DEFAULT_POOL,
             limits: Limits::DEFAULT.within(&maximum),
             maximum,
@@ -116,11 +118,19 @@ impl SandboxBuilder {
         self
     }
 
-    /// Languages whose engines start immediately [default: TypeScript]. Other engines start when
+    /// The engines of languages, for runs and sessions that name none [default: the first one that
+    /// runs the language].
+    #[must_use]
+    pub fn engines(mut self, engines: EngineSettings) -> Self {
+        self.engines = engines;
+        self
+    }
+
+    /// Engines that start immediately [default: the one for TypeScript]. Other engines start when
     /// they are first needed, which makes that run slower.
     #[must_use]
-    pub fn ready(mut self, languages: impl IntoIterator<Item = Language>) -> Self {
-        self.ready = languages.into_iter().collect();
+    pub fn ready(mut self, engines: impl IntoIterator<Item = EngineName>) -> Self {
+        self.ready = Some(engines.into_iter().collect());
         self
     }
 
@@ -176,9 +186,14 @@ impl SandboxBuilder {
         let second = std::env::args_os().nth(1);
         check(self.program.is_some(), second.as_deref(), INITIALISED.load(Ordering::Relaxed))?;
         let program = self.program.unwrap_or_else(|| PathBuf::from(THIS_PROGRAM));
+        let engines = self.engines;
+        let usual = || {
+            let language = Language::TypeScript;
+            engines.engine(language).unwrap_or_else(|| EngineName::default_for(language))
+        };
         let host = Host::start(HostConfig {
             engines: Arc::new(MachineEngines::new(program)),
-            ready: self.ready.into_iter().map(EngineName::default_for).collect(),
+            ready: self.ready.unwrap_or_else(|| vec![usual()]),
             plan: ZygotePlan::full(),
             pool_size: self.pool,
             maximum: self.maximum,
@@ -186,7 +201,7 @@ impl SandboxBuilder {
             reserved_names: self.reserved_names,
         })
         .await?;
-        Ok(Sandbox { host, limits: self.limits })
+        Ok(Sandbox { host, limits: self.limits, engines })
     }
 }
 

@@ -3,8 +3,8 @@
 use std::{path::PathBuf, time::Duration};
 
 use belljar_contract::{
-    CommitExecutable, ErrorCode, Grants, Language, Limits, RunError, RunRequest, RunResult,
-    RunStatus, Workspace,
+    CommitExecutable, EngineName, ErrorCode, Grants, Language, Limits, RunError, RunRequest,
+    RunResult, RunStatus, Workspace,
 };
 use belljar_runtime::run_id;
 use serde::Serialize;
@@ -58,6 +58,14 @@ impl<'a> RunBuilder<'a> {
     /// The global `context` as JSON text.
     pub fn context_json(mut self, context: Box<RawValue>) -> Self {
         self.request.context = Some(context);
+        self
+    }
+
+    /// Runs the code on this engine instead of the usual one for its language.
+    ///
+    /// If the engine does not run the language, the run fails with code `request.invalid`.
+    pub fn engine(mut self, engine: EngineName) -> Self {
+        self.request.engine = Some(engine);
         self
     }
 

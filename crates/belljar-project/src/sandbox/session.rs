@@ -2,7 +2,7 @@
 
 use std::{future::Future, path::PathBuf};
 
-use belljar_contract::{Grants, Language, Limits, RunError, RunRequest, RunResult};
+use belljar_contract::{EngineName, Grants, Language, Limits, RunError, RunRequest, RunResult};
 use belljar_runtime::{
     FileError, NewCheckpoint, RunOptions, SessionEnding, SessionFile, SessionSnapshot, SessionSpec,
 };
@@ -69,14 +69,21 @@ impl Sandbox {
     }
 
     /// Opens a session from a complete request.
-    pub async fn open_session(&self, request: SessionSpec) -> Result<Session, RunError> {
+    pub async fn open_session(&self, mut request: SessionSpec) -> Result<Session, RunError> {
         let (language, limits) = (request.language, request.limits);
+        request.engine = request.engine.or_else(|| self.engines.engine(language));
         let kept = self.host.open_session(request).await?;
         Ok(Session { kept, language, limits })
     }
 }
 
 impl SessionBuilder<'_> {
+    /// Runs the session's code on this engine instead of the usual one for its language.
+    pub fn engine(mut self, engine: EngineName) -> Self {
+        self.request.engine = Some(engine);
+        self
+    }
+
     /// Limits of the session and of each run in it.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.request.limits = limits;

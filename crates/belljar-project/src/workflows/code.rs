@@ -140,6 +140,7 @@ impl TaskPerformer {
             });
         };
         let mut request = RunRequest::new(language, node::wrapped(code, language));
+        request.engine = code.engine;
         request.file_name = file_name(&job.start.instance, language);
         request.context = to_raw_value(&code.context).ok();
         (request.limits, request.grants) = (limits, grants);

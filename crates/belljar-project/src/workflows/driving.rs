@@ -59,16 +59,16 @@ pub(super) async fn run(
         let (flow, owner) = (id.to_owned(), this_process());
         return Err(WorkflowStoreError::Held { flow, owner, until_ms: i64::MAX }.into());
     };
-    let engine = inner.workflows.store();
-    let row = engine.find(id).await?.ok_or_else(|| WorkflowStoreError::Unknown(id.to_owned()))?;
-    void_dead_claim(engine, &row).await;
+    let store = inner.workflows.store();
+    let row = store.find(id).await?.ok_or_else(|| WorkflowStoreError::Unknown(id.to_owned()))?;
+    void_dead_claim(store, &row).await;
     let mut options = DriverOptions { why, ..DriverOptions::new(this_process()) };
     options.idle = match until {
         DriveUntil::Ended => WhenIdle::Stay,
         DriveUntil::Idle => WhenIdle::Leave,
         DriveUntil::Resting => WhenIdle::Rest { at_least_ms: SHORTEST_REST_MS },
     };
-    let driver = Driver::new(Arc::clone(engine), Arc::clone(&inner.performer), options);
+    let driver = Driver::new(Arc::clone(store), Arc::clone(&inner.performer), options);
     // The attempt is counted before the workflow is read, because reading may be what crashes the
     // host. The claim is kept, so that no other host counts the same attempt.
     let claim = driver.claim(id).await?;
@@ -87,7 +87,7 @@ pub(super) async fn run(
     };
     inner.performer.end(id).await;
     if driven.is_ok() {
-        retention::sweep(engine, id, &inner.performer.options.scratch).await;
+        retention::sweep(store, id, &inner.performer.options.scratch).await;
     }
     driven
 }
@@ -149,12 +149,12 @@ pub(super) fn is_held(row: &WorkflowRow, here: &ActiveIds) -> bool {
 
 /// Voids the claim of a dead owner. If several hosts do so at once, the fence lets one of them
 /// claim the workflow.
-async fn void_dead_claim(engine: &SqliteWorkflowStore, row: &WorkflowRow) {
+async fn void_dead_claim(store: &SqliteWorkflowStore, row: &WorkflowRow) {
     let is_gone = !row.owner.is_empty() && !is_owner_alive(&row.owner);
     if is_gone && row.lease_until_ms > now_ms() {
         let lease = WorkflowLease { workflow_id: row.id.clone(), fence: row.fence };
         // Another process was faster; the claim below will fail.
-        let _ = engine.release(&lease, GiveBack::Failed).await;
+        let _ = store.release(&lease, GiveBack::Failed).await;
     }
 }
 
@@ -208,7 +208,7 @@ pub(super) enum AdoptionScope {
 
 /// Drives workflows of dead hosts, and due ones that rest here.
 pub(super) async fn adopt(inner: &Arc<WorkflowsInner>, look: AdoptionScope) {
-    let engine = inner.workflows.store();
+    let store = inner.workflows.store();
     // Timers of resting workflows follow the driver's clock.
     let now = SystemClock.now_ms();
     // Workflows that need attention are included now and then, so that they are logged.
@@ -217,7 +217,7 @@ pub(super) async fn adopt(inner: &Arc<WorkflowsInner>, look: AdoptionScope) {
     for attempts in BTreeSet::from([MAX_FAILED_RESUMES, attempts]) {
         let but =
             ResumeExclusions { stopped: Some(PERSON.to_owned()), fruitless_attempts: attempts };
-        found.extend(engine.abandoned(now, but, MOST).await.unwrap_or_default());
+        found.extend(store.abandoned(now, but, MOST).await.unwrap_or_default());
     }
     let statuses = match look {
         AdoptionScope::Due => [].as_slice(),
@@ -226,7 +226,7 @@ pub(super) async fn adopt(inner: &Arc<WorkflowsInner>, look: AdoptionScope) {
     for status in statuses {
         let filter =
             WorkflowFilter { status: Some((*status).to_owned()), ..WorkflowFilter::default() };
-        let mut rows = engine.list(filter, None, MOST).await.unwrap_or_default();
+        let mut rows = store.list(filter, None, MOST).await.unwrap_or_default();
         rows.retain(|row| row.lease_until_ms > now_ms() && !is_owner_this_process(&row.owner));
         found.extend(rows);
     }

@@ -85,7 +85,7 @@ impl TaskPerformer {
     }
 
     async fn blob(&self, id: &str) -> io::Result<Vec<u8>> {
-        let found = self.engine.blob(id).await.map_err(io::Error::other)?;
+        let found = self.store.blob(id).await.map_err(io::Error::other)?;
         found.ok_or_else(|| io::Error::other(format!("there is no blob {id}")))
     }
 
@@ -121,7 +121,7 @@ impl TaskPerformer {
         directory: &Path,
         before: &WorkflowFiles,
     ) -> io::Result<Delta> {
-        let store = self.engine.project_store();
+        let store = self.store.project_store();
         let events = store.events(0, u32::MAX, Some(run)).await.map_err(io::Error::other)?;
         if let Some(noted) = events.iter().find(|event| event.name == COLLECTED) {
             return Ok(serde_json::from_str(&noted.data_json)?);
@@ -191,11 +191,11 @@ impl TaskPerformer {
     async fn store_blob(&self, flow: Option<&str>, bytes: Vec<u8>) -> io::Result<String> {
         match flow {
             Some(flow) => {
-                self.engine.put_blob(flow, bytes, now_ms()).await.map_err(io::Error::other)
+                self.store.put_blob(flow, bytes, now_ms()).await.map_err(io::Error::other)
             }
             None => {
                 let kind = "application/octet-stream";
-                let put = self.engine.project_store().put_blob(bytes, kind, now_ms()).await;
+                let put = self.store.project_store().put_blob(bytes, kind, now_ms()).await;
                 put.map_err(io::Error::other)
             }
         }
@@ -221,10 +221,10 @@ impl TaskPerformer {
         blobs: Vec<String>,
     ) -> Result<(), ProjectWorkflowError> {
         for id in blobs {
-            let Some(bytes) = self.engine.blob(&id).await.map_err(WorkflowError::from)? else {
+            let Some(bytes) = self.store.blob(&id).await.map_err(WorkflowError::from)? else {
                 continue;
             };
-            self.engine.put_blob(flow, bytes, now_ms()).await.map_err(WorkflowError::from)?;
+            self.store.put_blob(flow, bytes, now_ms()).await.map_err(WorkflowError::from)?;
         }
         Ok(())
     }

@@ -29,7 +29,7 @@ pub(super) struct TaskPerformer {
     pub(super) executor: Executor,
     pub(super) sessions: SessionRegistry,
     pub(super) options: WorkflowOptions,
-    pub(super) engine: Arc<SqliteWorkflowStore>,
+    pub(super) store: Arc<SqliteWorkflowStore>,
     pub(super) tool_facts: ToolFactCache,
     /// The workflows that this host drives.
     workflows: Mutex<HashMap<String, Arc<DrivenWorkflow>>>,
@@ -51,10 +51,10 @@ impl TaskPerformer {
         executor: Executor,
         sessions: SessionRegistry,
         options: WorkflowOptions,
-        engine: Arc<SqliteWorkflowStore>,
+        store: Arc<SqliteWorkflowStore>,
     ) -> Self {
         let (tool_facts, workflows) = (ToolFactCache::default(), Mutex::default());
-        Self { executor, sessions, options, engine, tool_facts, workflows }
+        Self { executor, sessions, options, store, tool_facts, workflows }
     }
 
     /// Prepares for driving a workflow.

@@ -23,10 +23,10 @@ impl ProjectWorkflows {
     /// Deletes an ended workflow with everything stored for it. Its forks stay.
     pub async fn forget(&self, id: &str) -> Result<(), ProjectWorkflowError> {
         let performer = &self.inner.performer;
-        let forgotten = forget_workflow(&performer.engine, id, &performer.options.scratch).await;
+        let forgotten = forget_workflow(&performer.store, id, &performer.options.scratch).await;
         forgotten.map_err(belljar_workflow::WorkflowError::from)?;
         // Its values must not stay in the log; this fails if another process is reading the log.
-        let _ = performer.engine.project_store().empty_log().await;
+        let _ = performer.store.project_store().empty_log().await;
         Ok(())
     }
 }
@@ -34,29 +34,29 @@ impl ProjectWorkflows {
 /// Deletes an ended workflow with the runs of its code and all values without other references, and
 /// removes the directories of its tasks.
 pub async fn forget_workflow(
-    engine: &SqliteWorkflowStore,
+    store: &SqliteWorkflowStore,
     id: &str,
     scratch: &Path,
 ) -> Result<(), WorkflowStoreError> {
-    let left = left_behind(engine, id, scratch).await?;
-    let store = engine.project_store();
-    let keys = store.workflow_intents(id).await?;
+    let left = left_behind(store, id, scratch).await?;
+    let records = store.project_store();
+    let keys = records.workflow_intents(id).await?;
     let named = keys.iter().flat_map(|key| code::runs_of_intent(key)).collect();
     let is_under_way = |run: &RunSummary| {
         let is_held = is_owner_alive(&run.owner) || is_owner_this_process(&run.owner);
         run.status == RunStatus::Running && run.finished_ms.is_none() && is_held
     };
-    let mut runs = store.runs_named(named).await?;
+    let mut runs = records.runs_named(named).await?;
     runs.retain(|run| !is_under_way(run));
     let runs = runs.into_iter().map(|run| run.id).collect();
-    store.forget_workflow(id, runs, now_ms()).await?;
+    records.forget_workflow(id, runs, now_ms()).await?;
     remove(left).await;
     Ok(())
 }
 
 /// Removes the directories of ended tasks of a workflow.
-pub(super) async fn sweep(engine: &SqliteWorkflowStore, id: &str, scratch: &Path) {
-    match left_behind(engine, id, scratch).await {
+pub(super) async fn sweep(store: &SqliteWorkflowStore, id: &str, scratch: &Path) {
+    match left_behind(store, id, scratch).await {
         Ok(left) => remove(left).await,
         Err(error) => tracing::warn!(%error, id, "cannot remove files of ended tasks"),
     }
@@ -64,7 +64,7 @@ pub(super) async fn sweep(engine: &SqliteWorkflowStore, id: &str, scratch: &Path
 
 /// The directories of tasks whose outcome is durable; they are not needed again.
 async fn left_behind(
-    engine: &SqliteWorkflowStore,
+    store: &SqliteWorkflowStore,
     id: &str,
     scratch: &Path,
 ) -> Result<Vec<PathBuf>, WorkflowStoreError> {
@@ -80,7 +80,7 @@ async fn left_behind(
     if there.is_empty() {
         return Ok(Vec::new());
     }
-    let keys = engine.project_store().closed_workflow_intents(id).await?;
+    let keys = store.project_store().closed_workflow_intents(id).await?;
     let runs: BTreeSet<String> = keys.iter().flat_map(|key| code::runs_of_intent(key)).collect();
     let mine = there.into_iter().filter(|name| runs.contains(name));
     Ok(mine.map(|name| scratch.join(name)).collect())

@@ -9,7 +9,7 @@ use std::{
     time::Instant,
 };
 
-use belljar_contract::{LimitsRequest, RunRequest, RunStatus};
+use belljar_contract::{EngineName, LimitsRequest, RunRequest, RunStatus};
 use belljar_runtime::{SessionSpec, run_id};
 use belljar_workflow::{
     Job, SandboxAction as Action, SessionUndo, TaskFailure, TaskGrants, TaskOutcome, TaskWork,
@@ -55,8 +55,8 @@ impl TaskPerformer {
             return lasting("speculation.refused", "a sandbox cannot be used ahead of a decision");
         }
         match action {
-            Action::Create { language, limits, grants } => {
-                self.make_sandbox(driven, language, (limits, grants)).await
+            Action::Create { language, engine, limits, grants } => {
+                self.make_sandbox(driven, (language, *engine), (limits, grants)).await
             }
             Action::Execute { sandbox_id, code, limits } => {
                 self.use_sandbox(job, driven, (&text(sandbox_id), code), limits).await
@@ -69,7 +69,7 @@ impl TaskPerformer {
     async fn make_sandbox(
         &self,
         driven: &DrivenWorkflow,
-        language: &str,
+        (language, engine): (&str, Option<EngineName>),
         (limits, grants): (&LimitsRequest, &TaskGrants),
     ) -> TaskOutcome {
         let Some(known) = code_language(language) else {
@@ -81,6 +81,7 @@ impl TaskPerformer {
             Err(failure) => return TaskOutcome { read_only: true, ..TaskOutcome::failed(failure) },
         };
         let request = SessionSpec {
+            engine,
             limits: self.options.limits.with(limits),
             grants,
             ..SessionSpec::new(known)

@@ -15,7 +15,7 @@ use std::{
     thread,
 };
 
-use belljar_contract::{ErrorKind, Grants, Language, RunError, RunResult};
+use belljar_contract::{EngineName, ErrorKind, Grants, RunError, RunResult};
 use belljar_project::{RunBuilder, Sandbox};
 use belljar_testing::sandboxed;
 use serde::Deserialize;
@@ -202,7 +202,8 @@ impl Corpus {
 
     /// Every program in a cell of its own.
     async fn inside(&self, programs: &Arc<Vec<Program>>) -> BTreeMap<String, Outcome> {
-        let builder = Sandbox::builder().program(zygote()).pool(AT_ONCE).ready([Language::Python]);
+        let builder =
+            Sandbox::builder().program(zygote()).pool(AT_ONCE).ready([EngineName::CPython]);
         let sandbox = builder.build().await.expect("this machine can confine a zygote");
         let lanes: Vec<_> = (0..AT_ONCE)
             .map(|lane| {

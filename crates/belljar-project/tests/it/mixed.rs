@@ -8,7 +8,7 @@ use std::{
 };
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
-use belljar_contract::{Language, RunResult};
+use belljar_contract::{EngineName, RunResult};
 use belljar_project::Sandbox;
 use belljar_testing::sandboxed;
 use serde_json::json;
@@ -54,8 +54,8 @@ const KINDS: [Kind; 10] = [
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a10_a_thousand_mixed_runs_are_all_right_and_leave_nothing_behind() {
     let place = Arc::new(Place::new());
-    let languages = [Language::TypeScript, Language::Python, Language::Bash];
-    let builder = Sandbox::builder().program(zygote()).pool(4).ready(languages);
+    let engines = [EngineName::QuickJs, EngineName::CPython, EngineName::Bash];
+    let builder = Sandbox::builder().program(zygote()).pool(4).ready(engines);
     let sandbox = builder.build().await.expect("this machine can confine a zygote");
     for number in 0..KINDS.len() {
         one(&sandbox, &place, number).await;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use belljar_contract::{ErrorCode, Language, RunError};
+use belljar_contract::{ErrorCode, RunError};
 use tokio::sync::OwnedMutexGuard;
 
 use super::{
@@ -54,10 +54,8 @@ impl GuestTurn {
     /// to be dropped.
     pub(super) fn finish(mut self) -> Vec<String> {
         self.guests.live = self.branch.take();
-        // The processes of a shell end with its run.
-        let is_shell = self.state.language == Language::Bash;
-        let strays = if is_shell { Strays::EndNow } else { Strays::EndLater };
-        self.end_run(strays);
+        let engine = self.state.zygote.engine.row();
+        self.end_run(if engine.ends_strays_with_run { Strays::EndNow } else { Strays::EndLater });
         if self.guests.parked.is_empty() {
             return Vec::new();
         }

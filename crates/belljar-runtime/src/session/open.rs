@@ -38,10 +38,6 @@ fn sessions_for(descriptors: u64) -> usize {
     usize::try_from(most).unwrap_or(MAX_SESSIONS).clamp(1, MAX_SESSIONS)
 }
 
-/// Variables that stop Python libraries from starting threads, unless the caller sets them: a guest with
-/// threads cannot be branched.
-const ONE_THREAD: [&str; 4] =
-    ["OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"];
 /// Longer than any session lives. The host measures the CPU time of each run.
 const CPU_SECONDS: u64 = 30 * 24 * 3600;
 
@@ -50,6 +46,8 @@ const CPU_SECONDS: u64 = 30 * 24 * 3600;
 pub struct SessionSpec {
     /// The language of its code.
     pub language: Language,
+    /// The engine of all its runs; `None` is the usual one for its language.
+    pub engine: Option<EngineName>,
     /// The limits of the session: memory, files, processes. Each run has its own limits for the rest.
     pub limits: Limits,
     /// The grants of all its runs.
@@ -61,7 +59,13 @@ pub struct SessionSpec {
 impl SessionSpec {
     /// A session with the default limits and no grants.
     pub fn new(language: Language) -> Self {
-        Self { language, limits: Limits::DEFAULT, grants: Grants::default(), workspace: None }
+        Self {
+            language,
+            engine: None,
+            limits: Limits::DEFAULT,
+            grants: Grants::default(),
+            workspace: None,
+        }
     }
 }
 
@@ -69,27 +73,26 @@ impl Host {
     /// Opens a session: makes a cell of its own and waits until its guest is ready.
     pub async fn open_session(&self, spec: SessionSpec) -> Result<CellSession, RunError> {
         let place = self.session_places(1)?.pop().ok_or_else(too_many)?;
-        let SessionSpec { language, limits, grants, workspace } = spec;
-        // Granted modules decide which zygote of Python is used.
+        let SessionSpec { language, engine, limits, grants, workspace } = spec;
+        // Granted modules decide whether the zygote has the data libraries loaded.
         let imports: String =
             grants.modules.iter().map(|name| format!("import {name}\n")).collect();
-        let zygote = self.zygote_for(EngineName::default_for(language), &imports);
         let as_run = RunRequest {
+            engine,
             limits,
             grants,
             workspace: workspace.map(|path| Workspace { path, ..Workspace::default() }),
             ..RunRequest::new(language, "")
         };
+        let zygote = self.zygote_for(as_run.engine(), &imports);
         let (pool, checked, written) = self.admit_session(&as_run, zygote).await?;
         let CheckedGrants { cell: cell_grants, mut guest, workspace } = checked;
         if let Some(tree) = cell_grants.trees.iter().find(|tree| tree.target().starts_with("/tmp"))
         {
             return Err(covered_by_tmp(tree.target()));
         }
-        if zygote.engine == EngineName::CPython {
-            for name in ONE_THREAD {
-                guest.env.entry(name.to_owned()).or_insert_with(|| "1".to_owned());
-            }
+        for name in zygote.engine.row().one_thread_variables {
+            guest.env.entry((*name).to_owned()).or_insert_with(|| "1".to_owned());
         }
         let cell_limits = CellLimits { cpu_seconds: CPU_SECONDS, ..cell_limits(&limits) };
         let Cell { connection, body } =

@@ -63,7 +63,12 @@ impl SessionState {
     fn admit(&self, request: &RunRequest, limits: &Limits) -> Result<(), RunError> {
         self.host.admit(request, limits)?;
         let invalid = |message: String| RunError::new(ErrorCode::RequestInvalid, message);
-        if request.engine() != self.zygote.engine {
+        let engine = self.zygote.engine;
+        if let Some(asked) = request.engine.filter(|asked| *asked != engine) {
+            return Err(invalid(format!("this session runs on {engine}, not on {asked}"))
+                .with_hint(format!("leave `engine` out, or open a session on {asked}")));
+        }
+        if !engine.runs(request.language) {
             let (asked, own) = (request.language.as_str(), self.language.as_str());
             return Err(invalid(format!("this session runs {own}, not {asked}"))
                 .with_hint(format!("open a session for {asked}")));

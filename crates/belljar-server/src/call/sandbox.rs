@@ -3,7 +3,7 @@
 //! One tool with seven actions instead of seven tools: its description is always in the model's
 //! context, so it has to be short (E4).
 
-use belljar_contract::{ExecuteRequest, Language};
+use belljar_contract::{EngineName, ExecuteRequest, Language};
 use rmcp::{
     ErrorData,
     model::{CallToolResponse, JsonObject},
@@ -20,13 +20,13 @@ use crate::{
 };
 
 const FIELDS: &[&str] =
-    &["action", "session_id", "language", "code", "context", "checkpoint_id", "count"];
+    &["action", "session_id", "language", "engine", "code", "context", "checkpoint_id", "count"];
 const ACTIONS: &str = "create, execute, checkpoint, rollback, fork, destroy or list";
 
 /// One action of the tool, with its arguments.
 #[derive(Debug, PartialEq)]
 pub(super) enum SandboxRequest {
-    Create { language: Option<Language> },
+    Create { language: Option<Language>, engine: Option<EngineName> },
     Execute(Box<ExecuteRequest>),
     Checkpoint { session_id: String },
     Rollback { session_id: String, checkpoint_id: String },
@@ -42,11 +42,12 @@ impl SandboxRequest {
         let action = need(fields.text("action")?, "action")?;
         let session_id = fields.text("session_id")?;
         let asked = match action.as_str() {
-            "create" => Self::Create { language: fields.language()? },
+            "create" => Self::Create { language: fields.language()?, engine: fields.engine()? },
             "execute" => Self::Execute(Box::new(ExecuteRequest {
                 session_id: Some(need(session_id, "session_id")?),
                 code: need(fields.text("code")?, "code")?,
                 language: fields.language()?,
+                engine: fields.engine()?,
                 context: fields.take("context"),
                 ..ExecuteRequest::default()
             })),
@@ -88,8 +89,8 @@ impl<B: Backend> Gateway<B> {
         let backend = &self.shared.backend;
         let done: Result<Value, SessionError> = match asked {
             SandboxRequest::Execute(request) => return self.execute(call, *request).await,
-            SandboxRequest::Create { language } => {
-                let request = SessionRequest { language, ..SessionRequest::default() };
+            SandboxRequest::Create { language, engine } => {
+                let request = SessionRequest { language, engine, ..SessionRequest::default() };
                 backend.create_session(request).await.map(|made| as_json(&made))
             }
             SandboxRequest::Checkpoint { session_id } => {
@@ -140,7 +141,11 @@ mod tests {
     #[test]
     fn b1_each_action_takes_what_it_needs_and_says_what_it_lacks() {
         let create = decode(json!({ "action": "create", "language": "py" }));
-        assert_eq!(create, Ok(SandboxRequest::Create { language: Some(Language::Python) }));
+        let language = Some(Language::Python);
+        assert_eq!(create, Ok(SandboxRequest::Create { language, engine: None }));
+        let create = decode(json!({ "action": "create", "engine": "cpython" }));
+        let engine = Some(EngineName::CPython);
+        assert_eq!(create, Ok(SandboxRequest::Create { language: None, engine }));
         let fork = decode(json!({ "action": "fork", "sessionId": "s", "count": 3 }));
         let (session_id, checkpoint_id) = ("s".to_owned(), None);
         assert_eq!(fork, Ok(SandboxRequest::Fork { session_id, count: 3, checkpoint_id }));
@@ -153,6 +158,8 @@ mod tests {
         ] {
             assert_eq!(decode(asked).unwrap_err(), lacks);
         }
+        let odd = decode(json!({ "action": "create", "engine": "perl" })).unwrap_err();
+        assert!(odd.contains("no engine is called \"perl\"; there are quickjs"), "{odd}");
         let odd = decode(json!({ "action": "explode" })).unwrap_err();
         assert!(odd.contains("create, execute"), "{odd}");
     }

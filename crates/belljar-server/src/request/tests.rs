@@ -14,6 +14,7 @@ fn every_field_in_both_spellings() {
     let wanted = ExecuteRequest {
         code: "1".into(),
         language: Some(Language::Python),
+        engine: Some(EngineName::CPython),
         intent: Some("sum".into()),
         context: Some(json!({"a": 1})),
         limits: LimitsRequest {
@@ -34,13 +35,13 @@ fn every_field_in_both_spellings() {
         ..ExecuteRequest::default()
     };
     let camel = json!({
-        "code": "1", "language": "python", "intent": "sum", "tools": ["git__log"],
+        "code": "1", "language": "python", "engine": "cpython", "intent": "sum", "tools": ["git__log"],
         "context": {"a": 1}, "sessionId": "s1", "maxOutputTokens": 500.0, "durable": true,
         "sandboxConfig": {"timeoutMs": 500, "heapLimitMB": 64, "allowedReadPaths": ["/data"],
             "allowNetwork": false, "allowWrite": ["/out"]},
     });
     let snake = json!({
-        "code": "1", "language": "py", "intent": "sum", "tools": ["git__log"],
+        "code": "1", "language": "py", "engine": "cpython", "intent": "sum", "tools": ["git__log"],
         "context": {"a": 1}, "session_id": "s1", "max_output_tokens": 500, "durable": true,
         "sandbox_config": {"timeout_ms": 500, "heap_limit_mb": 64,
             "allowed_read_paths": ["/data"], "allow_network": false, "allow_write": ["/out"]},
@@ -54,6 +55,15 @@ fn null_is_absent_and_code_is_not_optional() {
     let request = decode(json!({"code": "1", "language": null, "sandbox_config": null}));
     assert_eq!(request, Ok(ExecuteRequest { code: "1".into(), ..ExecuteRequest::default() }));
     assert_eq!(decode(json!({})), Err("`code` is missing".into()));
+}
+
+#[test]
+fn a12_an_unknown_engine_is_refused_with_the_list() {
+    let refused = decode(json!({"code": "1", "engine": "perl"})).unwrap_err();
+    let there = EngineName::names();
+    assert_eq!(refused, format!("`engine`: no engine is called \"perl\"; there are {there}"));
+    let refused = decode(json!({"code": "1", "engine": 7})).unwrap_err();
+    assert_eq!(refused, "`engine` must be a string, not 7");
 }
 
 #[test]

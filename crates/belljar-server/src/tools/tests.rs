@@ -63,5 +63,5 @@ fn the_schema_and_the_decoder_agree() {
         properties.keys().map(|name| (name.clone(), Value::Null)).collect();
     arguments.insert("code".to_owned(), json!("1"));
     assert!(crate::request::decode_execute(arguments).is_ok());
-    assert_eq!(properties.len(), 8);
+    assert_eq!(properties.len(), 9);
 }

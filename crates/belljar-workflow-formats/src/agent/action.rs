@@ -3,13 +3,13 @@
 use serde_json::{Map, Value};
 
 use super::step::Steps;
-use crate::code;
+use crate::code::{self, LanguageFields};
 use crate::expression::is_template;
 use crate::fault::{Diagnostics, shortened};
 use crate::fields::{FieldReader, expected, milliseconds, text};
 use crate::tasks::is_tool_name;
 use crate::tree::{FileNode, FileTree, Position};
-use belljar_contract::LimitsRequest;
+use belljar_contract::{EngineName, LimitsRequest};
 use belljar_workflow::{Action, Code, ResultShape, SandboxAction, TaskGrants, ToolAction};
 
 /// `settings.code`: defaults for all code of a file.
@@ -77,9 +77,15 @@ impl CodeSettings {
     }
 
     /// The code of a node: it sees `state` as a name, and its result goes into the state.
-    pub(super) fn node(&self, language: String, code: String, context: Map<String, Value>) -> Code {
+    pub(super) fn node(
+        &self,
+        (language, engine): (String, Option<EngineName>),
+        code: String,
+        context: Map<String, Value>,
+    ) -> Code {
         Code {
             language,
+            engine,
             code,
             template: false,
             shape: ResultShape::Node,
@@ -254,7 +260,7 @@ impl Steps<'_, '_> {
         let allowed = code::allowed(at, self.options, self.notes);
         let mut fields = self.with(at, with, "`code.execute`")?;
         let source = fields.take(&["code"], self.notes);
-        let language = self.language(&mut fields);
+        let language = self.language(at, &mut fields);
         let limits = self.code.limits(&mut fields, self.notes);
         let grants = self.code.grants(code::modules(&mut fields, self.notes));
         let files = code::filesystem(&mut fields, self.notes).or(self.code.files);
@@ -264,8 +270,10 @@ impl Steps<'_, '_> {
         code::refuse_permissions(&mut fields, self.notes);
         fields.done(self.notes);
         let (source, template) = self.source(at, source)?;
+        let (language, engine) = language?;
         let code = Code {
-            language: language?,
+            language,
+            engine,
             code: source,
             template,
             shape: ResultShape::Report,
@@ -286,7 +294,7 @@ impl Steps<'_, '_> {
         let action = fields.text(&["action"], self.notes).unwrap_or_else(|| "execute".to_owned());
         let sandbox_id = fields.take(&["sandbox_id", "session_id"], self.notes);
         let sandbox_id = sandbox_id.map(|node| self.templates(node));
-        let language = self.language(&mut fields);
+        let language = self.language(at, &mut fields);
         let limits = self.code.limits(&mut fields, self.notes);
         let source = fields.take(&["code"], self.notes);
         code::refuse_permissions(&mut fields, self.notes);
@@ -300,7 +308,8 @@ impl Steps<'_, '_> {
         fields.done(self.notes);
         let sandbox = match (action.as_str(), sandbox_id) {
             ("create", _) => {
-                SandboxAction::Create { language: language?, limits: limits.into(), grants }
+                let ((language, engine), limits) = (language?, limits.into());
+                SandboxAction::Create { language, engine, limits, grants }
             }
             ("list", _) => SandboxAction::List,
             ("execute", Some(sandbox_id)) => {
@@ -336,14 +345,14 @@ impl Steps<'_, '_> {
         FieldReader::of(with, what, self.notes)
     }
 
-    /// The language of a call; Python by default.
-    fn language(&mut self, fields: &mut FieldReader<'_>) -> Option<String> {
-        match fields.take(&["language"], self.notes) {
-            None => Some("python".to_owned()),
-            Some(node) => {
-                code::language(&text(node, self.notes)?, node.at, self.options, self.notes)
-            }
-        }
+    /// The language of a call and the engine if it names one; Python by default.
+    fn language(
+        &mut self,
+        at: Position,
+        fields: &mut FieldReader<'_>,
+    ) -> Option<(String, Option<EngineName>)> {
+        let language = LanguageFields::take(fields, self.notes);
+        language.read(("python", at), self.options, self.notes)
     }
 
     /// The code of a call, and whether it is a template.

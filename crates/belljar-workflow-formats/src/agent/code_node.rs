@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::step::Steps;
-use crate::code;
+use crate::code::{self, LanguageFields};
 use crate::expression::{is_template, quoted};
 use crate::fields::{FieldReader, expected, text};
 use crate::tree::{FileNode, FileTree, Position};
@@ -15,7 +15,7 @@ impl Steps<'_, '_> {
     pub(super) fn run(&mut self, node: &FileNode, fields: &mut FieldReader<'_>) -> Option<Action> {
         let allowed = code::allowed(node.at, self.options, self.notes);
         let run = fields.take(&["run", "script"], self.notes)?;
-        let language = fields.take(&["language"], self.notes);
+        let language = LanguageFields::take(fields, self.notes);
         let source = match &run.tree {
             FileTree::Map(_) => self.computed(run)?,
             FileTree::Null
@@ -24,13 +24,9 @@ impl Steps<'_, '_> {
             | FileTree::Text(_)
             | FileTree::List(_) => text(run, self.notes)?,
         };
-        let language = match language {
-            Some(node) => {
-                code::language(&text(node, self.notes)?, node.at, self.options, self.notes)?
-            }
-            None => code::language(language_of(&source), run.at, self.options, self.notes)?,
-        };
-        self.warn_about_code(&language, &source, run.at);
+        let usual = (language_of(&source), run.at);
+        let language = language.read(usual, self.options, self.notes)?;
+        self.warn_about_code(&language.0, &source, run.at);
         let code = self.code.node(language, source.clone(), self.given(&source));
         allowed.then_some(Action::CodeExecution(code))
     }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{TaskReader, asked, condition, duration};
-use crate::code;
+use crate::code::{self, LanguageFields};
 use crate::expression;
 use crate::fault::{near, shortened};
 use crate::fields::{FieldReader, expected};
@@ -110,13 +110,8 @@ impl TaskReader<'_, '_> {
     pub(super) fn code(&mut self, at: Position, fields: &mut FieldReader<'_>) -> Option<Code> {
         let allowed = code::allowed(at, self.options, self.notes);
         let source = self.needed(at, fields, &["code"], "`code`");
-        let language = match fields.take(&["language"], self.notes) {
-            Some(node) => match super::text(node, self.notes) {
-                Some(name) => code::language(&name, node.at, self.options, self.notes),
-                None => None,
-            },
-            None => Some("typescript".to_owned()),
-        };
+        let language = LanguageFields::take(fields, self.notes);
+        let language = language.read(("typescript", at), self.options, self.notes);
         let context = fields.object(&["context"], self.notes).unwrap_or_default();
         let context = self.map(context, at);
         let intent = fields.text(&["intent"], self.notes);
@@ -136,8 +131,10 @@ impl TaskReader<'_, '_> {
             limits.tool_calls = limits.tool_calls.or(more_limits.tool_calls);
         }
         let shape = fields.take(&["shape"], self.notes).and_then(|node| self.shape(node));
+        let (language, engine) = language?;
         let code = Code {
-            language: language?,
+            language,
+            engine,
             code: source?,
             template: fields.flag(&["template"], self.notes).unwrap_or(false),
             shape: shape.unwrap_or_default(),
@@ -370,14 +367,13 @@ impl TaskReader<'_, '_> {
         let action = self.needed(at, fields, &["do", "action"], "`do`")?;
         let sandbox_id = fields.take(&["sandbox_id"], self.notes).map(FileNode::json);
         let (grants, limits) = self.bounds(fields);
-        let language = fields.take(&["language"], self.notes);
-        let language = language.map_or(Some("python".to_owned()), |node| {
-            code::language(&super::text(node, self.notes)?, node.at, self.options, self.notes)
-        });
+        let language = LanguageFields::take(fields, self.notes);
+        let language = language.read(("python", at), self.options, self.notes);
         let code = fields.text(&["code"], self.notes);
         let sandbox = match (action.as_str(), sandbox_id, code) {
             ("create", None, None) => {
-                Some(SandboxAction::Create { language: language?, limits: limits.into(), grants })
+                let ((language, engine), limits) = (language?, limits.into());
+                Some(SandboxAction::Create { language, engine, limits, grants })
             }
             ("execute", Some(sandbox_id), Some(code)) => {
                 Some(SandboxAction::Execute { sandbox_id, code, limits: limits.into() })

@@ -1,6 +1,6 @@
 //! Code in a graph: its text, its grants and its limits.
 
-use belljar_contract::{Limit, LimitsRequest};
+use belljar_contract::{EngineName, Limit, LimitsRequest};
 use serde::{Deserialize, Serialize, Serializer, ser::SerializeMap as _};
 use serde_json::{Map, Value};
 
@@ -10,6 +10,10 @@ use serde_json::{Map, Value};
 pub struct Code {
     /// `python`, `typescript`, `javascript`, `bash`.
     pub language: String,
+    /// The engine that runs it; `None` is the operator's for its language. Written only if it is stated,
+    /// because the hash of this text names the run of a task.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub engine: Option<EngineName>,
     /// The code; not a template, unless `template` says so.
     pub code: String,
     /// Whether the code is a template, for code that an earlier task wrote.
@@ -106,6 +110,20 @@ pub(super) fn task_limits<S: Serializer>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The name of a task's run is a hash of this text, so code that names no engine is written as it
+    /// was before there were any.
+    #[test]
+    fn f6_an_engine_is_written_only_if_it_is_stated() {
+        let mut code = Code { language: "python".into(), code: "1".into(), ..Code::default() };
+        let rest = r#""code":"1","template":false,"shape":"value","context":{},"intent":null,"grants":{"tools":null,"read":[],"write":false,"env":[],"modules":null,"commands":[],"permissive":false},"limits":{"timeout_ms":null,"memory_mb":null,"output_bytes":null,"tool_calls":null},"files":false,"no_room":false}"#;
+        let text = |code: &Code| serde_json::to_string(code).unwrap_or_default();
+        assert_eq!(text(&code), format!(r#"{{"language":"python",{rest}"#));
+        code.engine = Some(EngineName::CPython);
+        let stated = format!(r#"{{"language":"python","engine":"cpython",{rest}"#);
+        assert_eq!(text(&code), stated);
+        assert_eq!(serde_json::from_str::<Code>(&stated).ok(), Some(code));
+    }
 
     /// The text that names the runs of tasks is the one that version 0.1.0 wrote.
     #[test]

@@ -12,7 +12,7 @@ mod workflow;
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
-use belljar_contract::Language;
+use belljar_contract::{EngineName, Language};
 use belljar_project::config::quantity;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
@@ -61,6 +61,7 @@ Examples:
   curl -s https://example.org/data.json | belljar run -c 'context.length' --context @-
   echo 'return 6 * 7' | belljar run - --json
   belljar run -l python -c 'sum(range(10))'
+  belljar run --engine quickjs -c '1 + 1'        instead of the engine that belljar.toml names
   belljar run fix.py --workspace . --commit      edit this directory if the run succeeds
   belljar run -l bash -c 'wc -l /work/*.md' --workspace docs
   belljar run -c 'await mcp.fs.readTextFile({path: \"a.txt\"})' --tool 'fs__read_*'
@@ -139,10 +140,13 @@ pub(crate) struct RunArguments {
     /// Code to run
     #[arg(short, long, value_name = "CODE", allow_hyphen_values = true)]
     pub(crate) code: Option<String>,
-    /// typescript (ts), javascript (js), python (py) or bash (sh) [default: by file name, else
-    /// typescript]
+    /// typescript (ts), javascript (js), python (py) or bash (sh) [default: by file name or engine,
+    /// else typescript]
     #[arg(short, long, value_parser = source::language)]
     pub(crate) language: Option<Language>,
+    /// Engine to run it on [default: by language, see `[engines]` in belljar.toml]
+    #[arg(long, value_name = "NAME", value_parser = source::engine())]
+    pub(crate) engine: Option<EngineName>,
     /// Value of `context` in the code: JSON, or @FILE (`@-`: standard input)
     #[arg(long, value_name = "JSON|@FILE", allow_hyphen_values = true)]
     pub(crate) context: Option<String>,

@@ -3,11 +3,17 @@
 //! Two kinds of evidence: each layer tested on its own, and one real run in a cell. The verdict is
 //! `full` only if both succeed; otherwise runs are refused.
 
-use std::{fmt::Write as _, fs, io, io::Write as _, path::Path, process::ExitCode};
+use std::{
+    fmt::Write as _,
+    fs, io,
+    io::Write as _,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
-use belljar_contract::{Language, RunError, RunResult, Tier};
+use belljar_contract::{EngineName, Language, RunError, RunResult, Tier};
 use belljar_project::{
-    Finding, FindingState, Project, Sandbox, config::quantity::milliseconds, examine,
+    Finding, FindingState, Project, Sandbox, config::quantity::milliseconds, examine, locate_engine,
 };
 use serde::Serialize;
 
@@ -32,12 +38,24 @@ struct Diagnosis {
     uid: u32,
     findings: Vec<Finding>,
     run: RunResult,
+    engines: Vec<EngineFinding>,
     /// Findings that TypeScript and JavaScript do not need.
     extras: Vec<Finding>,
     /// Sizes of the project's store, if it can be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     store: Option<Sizes>,
     verdict: DoctorVerdict,
+}
+
+/// An engine, and whether this machine has it.
+#[derive(Debug, Serialize)]
+struct EngineFinding {
+    name: EngineName,
+    languages: &'static [Language],
+    /// Its program on this machine; `None` if it is part of Belljar's own, or missing.
+    program: Option<PathBuf>,
+    /// Why this machine cannot start it.
+    missing: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -88,6 +106,7 @@ async fn diagnose(project: Option<&Project>) -> Diagnosis {
         uid: rustix::process::getuid().as_raw(),
         findings,
         run,
+        engines: EngineName::ALL.iter().map(|engine| find_engine(*engine)).collect(),
         extras,
         store,
         verdict,
@@ -127,6 +146,15 @@ async fn try_runs() -> (RunResult, Vec<Finding>) {
         }
         Err(error) => (run::refused_result(&error), Vec::new()),
     }
+}
+
+/// Looks for an engine on this machine.
+fn find_engine(name: EngineName) -> EngineFinding {
+    let (program, missing) = match locate_engine(name) {
+        Ok(program) => (program, None),
+        Err(reason) => (None, Some(reason)),
+    };
+    EngineFinding { name, languages: name.row().languages, program, missing }
 }
 
 /// Tries the other languages, a workspace and a session.
@@ -223,12 +251,29 @@ fn text(diagnosis: &Diagnosis, style: TextStyle) -> String {
         said.extend(remedy);
     }
     text.push_str(&run_text(&diagnosis.run, width, style));
+    for engine in &diagnosis.engines {
+        text.push_str(&finding_text(&engine.finding(), None, width, style));
+    }
     for finding in &diagnosis.extras {
         text.push_str(&finding_text(finding, finding.remedy.as_deref(), width, style));
     }
     text.push('\n');
     text.push_str(&verdict_text(diagnosis, style));
     text
+}
+
+impl EngineFinding {
+    /// Its line: the languages it runs and where it is.
+    fn finding(&self) -> Finding {
+        let languages: Vec<_> = self.languages.iter().map(|language| language.as_str()).collect();
+        let (state, place) = match (&self.missing, &self.program) {
+            (Some(reason), _) => (FindingState::Substituted, reason.clone()),
+            (None, Some(program)) => (FindingState::Works, program.display().to_string()),
+            (None, None) => (FindingState::Works, "part of belljar".to_owned()),
+        };
+        let detail = format!("{}: {place}", languages.join(", "));
+        Finding { layer: format!("engine {}", self.name), state, detail, remedy: None }
+    }
 }
 
 fn finding_text(finding: &Finding, remedy: Option<&str>, width: usize, style: TextStyle) -> String {

@@ -61,7 +61,7 @@ pub(crate) fn run(
     executable.extend_from_slice(&settings.commit_executable);
     let RequestedAccess { grants, workspace } = requested_access(&arguments.grants, executable)?;
     let request = RunRequest {
-        engine: None,
+        engine: arguments.engine,
         code: source.code.clone(),
         language: source.language,
         file_name: source.file_name.clone(),
@@ -100,6 +100,7 @@ pub(crate) fn run(
 /// A sandbox for one run, without a pool.
 pub(crate) fn sandbox_builder(settings: &ProjectSettings, project: &Project) -> SandboxBuilder {
     let builder = Sandbox::builder().pool(0).ready([]).maximum(settings.maximum);
+    let builder = builder.engines(settings.engines.clone());
     builder.protect(project.protected()).reserve_names(Project::RESERVED_NAMES)
 }
 

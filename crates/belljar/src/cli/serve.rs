@@ -115,6 +115,7 @@ async fn start(
     let sandbox = Sandbox::builder()
         .pool(arguments.pool)
         .maximum(settings.maximum)
+        .engines(settings.engines.clone())
         .protect(project.protected())
         .reserve_names(Project::RESERVED_NAMES)
         .build()

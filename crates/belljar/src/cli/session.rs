@@ -69,6 +69,9 @@ pub(crate) fn run_in(
     let client = HostClient::of_host(project)?;
     let source = CodeSource::load(arguments)?;
     let mut body = code(&source, arguments.language.is_some() || arguments.file.is_some());
+    if let Some(engine) = arguments.engine {
+        body.insert("engine".to_owned(), engine.as_str().into());
+    }
     if let Some(context) = source::context(arguments, settings.maximum.context_bytes)? {
         body.insert("context".to_owned(), serde_json::from_str(context.get())?);
     }
@@ -113,6 +116,9 @@ fn make(client: &HostClient, new: &SessionNewArguments) -> anyhow::Result<ExitCo
     let mut body = Map::new();
     if let Some(language) = new.language {
         body.insert("language".to_owned(), language.as_str().into());
+    }
+    if let Some(engine) = new.engine {
+        body.insert("engine".to_owned(), engine.as_str().into());
     }
     if let Some(memory) = new.memory {
         body.insert("limits".to_owned(), json!({ "memory_mb": memory.div_ceil(1 << 20) }));

@@ -10,9 +10,10 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use belljar_contract::Language;
+use belljar_contract::{EngineName, Language};
 use belljar_project::config::quantity::show_size;
 use belljar_wire::json::check_keys;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::value::RawValue;
 
 use super::arguments::RunArguments;
@@ -34,30 +35,36 @@ pub(crate) struct CodeSource {
 impl CodeSource {
     /// Reads the code that the arguments name.
     pub(crate) fn load(arguments: &RunArguments) -> anyhow::Result<Self> {
+        let default = Language::default_for(arguments.engine);
+        let unnamed = |code| Ok(Self::unnamed(code, arguments.language.unwrap_or(default)));
         if let Some(code) = &arguments.code {
-            return Ok(Self::unnamed(code.clone(), arguments.language));
+            return unnamed(code.clone());
         }
         match arguments.file.as_deref() {
             None if io::stdin().is_terminal() => bail!(
                 "no code given: name a FILE, use -c CODE, or pipe the code in (see `belljar run \
                  --help`)"
             ),
-            None => Ok(Self::unnamed(code_from_stdin()?, arguments.language)),
-            Some(path) if is_stdin(path) => {
-                Ok(Self::unnamed(code_from_stdin()?, arguments.language))
-            }
-            Some(path) => Self::from_file(path, arguments.language),
+            None => unnamed(code_from_stdin()?),
+            Some(path) if is_stdin(path) => unnamed(code_from_stdin()?),
+            Some(path) => Self::from_file(path, arguments.language, default),
         }
     }
 
-    fn unnamed(code: String, language: Option<Language>) -> Self {
-        let language = language.unwrap_or(Language::TypeScript);
+    fn unnamed(code: String, language: Language) -> Self {
         let file_name = language.file_name();
         Self { code, language, file_name: file_name.to_owned(), shown_name: file_name.to_owned() }
     }
 
-    fn from_file(path: &Path, language: Option<Language>) -> anyhow::Result<Self> {
-        let language = language.map_or_else(|| language_of(path), Ok)?;
+    fn from_file(
+        path: &Path,
+        language: Option<Language>,
+        default: Language,
+    ) -> anyhow::Result<Self> {
+        let language = match language {
+            Some(language) => language,
+            None => language_of(path)?.unwrap_or(default),
+        };
         let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
         let code = text(file, MAX_CODE_BYTES, &path.display().to_string())?;
         let file_name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -132,17 +139,24 @@ pub(crate) fn language(name: &str) -> Result<Language, String> {
     }
 }
 
-/// The language of a file, from its extension.
-fn language_of(path: &Path) -> anyhow::Result<Language> {
-    match path.extension().and_then(OsStr::to_str) {
-        Some("js" | "mjs" | "cjs") => Ok(Language::JavaScript),
+/// Parses the name of an engine; help and errors list the engines there are.
+pub(crate) fn engine() -> impl TypedValueParser<Value = EngineName> {
+    let names = EngineName::ALL.iter().map(|engine| engine.as_str());
+    PossibleValuesParser::new(names).try_map(|name| name.parse::<EngineName>())
+}
+
+/// The language of a file, if its extension says so.
+fn language_of(path: &Path) -> anyhow::Result<Option<Language>> {
+    Ok(match path.extension().and_then(OsStr::to_str) {
+        Some("ts" | "mts" | "cts") => Some(Language::TypeScript),
+        Some("js" | "mjs" | "cjs") => Some(Language::JavaScript),
         Some(extension @ ("tsx" | "jsx")) => {
             bail!("{}: cannot run .{extension} files: JSX is not supported", path.display())
         }
-        Some("py") => Ok(Language::Python),
-        Some("sh" | "bash") => Ok(Language::Bash),
-        _ => Ok(Language::TypeScript),
-    }
+        Some("py") => Some(Language::Python),
+        Some("sh" | "bash") => Some(Language::Bash),
+        _ => None,
+    })
 }
 
 #[cfg(test)]

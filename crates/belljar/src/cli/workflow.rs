@@ -73,13 +73,13 @@ async fn find_workflow(
     workflows: &Workflows<SqliteWorkflowStore>,
     given: &str,
 ) -> anyhow::Result<String> {
-    let engine = workflows.store();
-    if engine.find(given).await?.is_some() {
+    let store = workflows.store();
+    if store.find(given).await?.is_some() {
         return Ok(given.to_owned());
     }
     let mut found = Vec::new();
     if given.len() >= SHORTEST_PREFIX {
-        let rows = engine.list(WorkflowFilter::default(), None, MOST_LOOKED_AT).await?;
+        let rows = store.list(WorkflowFilter::default(), None, MOST_LOOKED_AT).await?;
         found.extend(rows.into_iter().map(|row| row.id).filter(|id| id.starts_with(given)));
     }
     match (found.pop(), found.len()) {

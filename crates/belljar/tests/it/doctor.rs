@@ -34,6 +34,32 @@ fn i3_a_machine_that_can_is_told_so() {
     assert_eq!(belljar(&["doctor"]).status, Some(0));
 }
 
+/// A12: the engines are listed, with their languages and the programs that were found.
+#[sandboxed]
+#[test]
+fn a12_the_engines_of_this_machine_are_listed() {
+    let engines = &belljar(&["doctor", "--json"]).json()["engines"];
+    let names: Vec<_> = engines.as_array().unwrap().iter().map(|one| &one["name"]).collect();
+    assert_eq!(
+        names,
+        belljar_contract::EngineName::ALL.iter().map(|e| e.as_str()).collect::<Vec<_>>()
+    );
+    assert_eq!(engines[0]["languages"], json!(["typescript", "javascript"]));
+    assert_eq!((&engines[0]["program"], &engines[0]["missing"]), (&json!(null), &json!(null)));
+    let bash = engines[2]["program"].as_str().expect("this machine has bash");
+    assert!(std::path::Path::new(bash).is_file(), "{bash}");
+    // Without software of the machine, only what is part of Belljar is left.
+    let place = Place::new();
+    let output = place.command(BELLJAR).args(["doctor", "--json"]).env("PATH", "/nowhere").output();
+    let engines = &outcome(output.unwrap()).json()["engines"];
+    assert_eq!(engines[0]["missing"], json!(null));
+    let missing = engines[1]["missing"].as_str().expect("no Python in that PATH");
+    assert!(missing.contains("apt-get install python3"), "{missing}");
+    let shown = belljar(&["doctor"]).stdout;
+    assert!(shown.contains("typescript, javascript: part of belljar"), "{shown}");
+    assert!(shown.contains(&format!("bash: {bash}")), "{shown}");
+}
+
 #[test]
 fn i3_without_user_namespaces_it_says_what_is_missing_and_how_to_fix_it() {
     let outcome = without_user_namespaces("doctor --json");

@@ -56,7 +56,9 @@ fn help_of_run_shows_its_flags_by_kind() {
     Options:
       -c, --code <CODE>           Code to run
       -l, --language <LANGUAGE>   typescript (ts), javascript (js), python (py) or bash (sh) [default:
-                                  by file name, else typescript]
+                                  by file name or engine, else typescript]
+          --engine <NAME>         Engine to run it on [default: by language, see `[engines]` in
+                                  belljar.toml] [possible values: quickjs, cpython, bash]
           --context <JSON|@FILE>  Value of `context` in the code: JSON, or @FILE (`@-`: standard input)
           --session <ID>          Run in this session of the running host (see `belljar session`)
           --json                  Print the whole result as JSON
@@ -110,6 +112,7 @@ fn help_of_run_shows_its_flags_by_kind() {
       curl -s https://example.org/data.json | belljar run -c 'context.length' --context @-
       echo 'return 6 * 7' | belljar run - --json
       belljar run -l python -c 'sum(range(10))'
+      belljar run --engine quickjs -c '1 + 1'        instead of the engine that belljar.toml names
       belljar run fix.py --workspace . --commit      edit this directory if the run succeeds
       belljar run -l bash -c 'wc -l /work/*.md' --workspace docs
       belljar run -c 'await mcp.fs.readTextFile({path: "a.txt"})' --tool 'fs__read_*'

@@ -23,6 +23,7 @@ mod denials;
 #[path = "../../../belljar-runtime/tests/it/descendants.rs"]
 mod descendants;
 mod doctor;
+mod engines;
 mod escape_bait;
 mod escape_bash;
 mod escape_python;

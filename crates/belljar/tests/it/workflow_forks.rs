@@ -197,15 +197,15 @@ fn f3_an_id_that_is_used_again_gets_nothing_of_the_workflow_that_had_it() {
 fn f3_workflows_that_ended_long_ago_are_forgotten() {
     let project = ran();
     project.place.belljar(&["workflow", "fork", "first", "--id", "open"]);
-    let engine = WorkflowWatch::of(&project.state()).store().clone();
+    let store = WorkflowWatch::of(&project.state()).store().clone();
     block_on(async {
-        let (store, scratch) = (engine.project_store(), project.place.path().join("scratch"));
+        let (records, scratch) = (store.project_store(), project.place.path().join("scratch"));
         for (keep, forgotten) in
             [(None, 0), (Some(Duration::from_hours(1)), 0), (Some(Duration::ZERO), 1)]
         {
             let ages = keep.map(|keep| (RecordKind::Workflows, keep)).into_iter().collect();
             let retention = Retention { ages, max_size: None };
-            let collector = RecordCollector::new(store.clone(), retention, &scratch);
+            let collector = RecordCollector::new(records.clone(), retention, &scratch);
             let later = now_ms() + 1;
             let would = collector.would_collect(later).await.unwrap();
             let collected = collector.collect(Sweep::Quick, later).await.unwrap();
@@ -213,8 +213,8 @@ fn f3_workflows_that_ended_long_ago_are_forgotten() {
             assert_eq!(went.records, forgotten, "{keep:?}");
             assert_eq!(would.removed, collected.removed, "{keep:?}");
         }
-        assert!(engine.find("first").await.unwrap().is_none());
-        assert!(engine.find("open").await.unwrap().is_some(), "it has not ended");
+        assert!(store.find("first").await.unwrap().is_none());
+        assert!(store.find("open").await.unwrap().is_some(), "it has not ended");
     });
 }
 

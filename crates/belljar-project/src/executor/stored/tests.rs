@@ -18,6 +18,8 @@ fn d8_a_record_of_an_earlier_version_is_the_same_request() {
         serde_json::from_str(&serde_json::to_string(&stored).expect("JSON")).expect("a record");
     for stored in [stored, again] {
         let request = stored.into_request("1".to_owned());
+        // Stated, so that the configuration of today does not change it.
+        assert_eq!(request.engine, Some(EngineName::CPython));
         assert_eq!(request.grants.read, [PathBuf::from("/data")]);
         assert_eq!(request.grants.env.get("A").map(String::as_str), Some("b"));
         assert_eq!((request.grants.permissive, request.limits.inodes), (true, 9));

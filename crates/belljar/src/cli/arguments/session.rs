@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use belljar_contract::Language;
+use belljar_contract::{EngineName, Language};
 use belljar_project::config::quantity;
 use clap::{Args, Subcommand};
 
@@ -43,9 +43,13 @@ pub(crate) enum SessionCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct SessionNewArguments {
-    /// typescript (ts), javascript (js), python (py) or bash (sh) [default: typescript]
+    /// typescript (ts), javascript (js), python (py) or bash (sh) [default: by engine, else
+    /// typescript]
     #[arg(short, long, value_parser = source::language)]
     pub(crate) language: Option<Language>,
+    /// Engine of all its runs [default: by language, see `[engines]` in belljar.toml]
+    #[arg(long, value_name = "NAME", value_parser = source::engine())]
+    pub(crate) engine: Option<EngineName>,
     /// Memory, e.g. 64MiB, 1GiB [default: 512MiB]
     #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
     pub(crate) memory: Option<u64>,

@@ -46,6 +46,7 @@ fn diagnosis(findings: Vec<Finding>, run: RunResult) -> Diagnosis {
         uid: 1000,
         findings,
         run,
+        engines: Vec::new(),
         extras: Vec::new(),
         store: None,
         verdict,

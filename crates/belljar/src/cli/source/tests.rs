@@ -2,22 +2,26 @@
 
 use std::path::Path;
 
-use belljar_contract::Language;
+use belljar_contract::{EngineName, Language};
 
-use super::{CodeSource, language, language_of, text};
+use super::{CodeSource, RunArguments, language, language_of, text};
 
 #[test]
 fn a1_the_file_name_tells_the_language() {
-    for name in ["a.ts", "a.mts", "a.cts", "dir.js/a", "a.txt", "a", "a.d.ts"] {
-        assert_eq!(language_of(Path::new(name)).unwrap(), Language::TypeScript, "{name}");
+    let language_of = |name: &str| language_of(Path::new(name)).unwrap();
+    for name in ["a.ts", "a.mts", "a.cts", "a.d.ts"] {
+        assert_eq!(language_of(name), Some(Language::TypeScript), "{name}");
     }
     for name in ["a.js", "a.mjs", "a.cjs"] {
-        assert_eq!(language_of(Path::new(name)).unwrap(), Language::JavaScript, "{name}");
+        assert_eq!(language_of(name), Some(Language::JavaScript), "{name}");
     }
     for name in ["a.sh", "a.bash"] {
-        assert_eq!(language_of(Path::new(name)).unwrap(), Language::Bash, "{name}");
+        assert_eq!(language_of(name), Some(Language::Bash), "{name}");
     }
-    assert_eq!(language_of(Path::new("job.py")).unwrap(), Language::Python);
+    assert_eq!(language_of("job.py"), Some(Language::Python));
+    for name in ["dir.js/a", "a.txt", "a"] {
+        assert_eq!(language_of(name), None, "{name}");
+    }
 }
 
 #[test]
@@ -29,10 +33,16 @@ fn a1_what_cannot_be_run_is_told() {
 
 #[test]
 fn a1_unnamed_code_is_typescript_unless_said_otherwise() {
-    let source = CodeSource::unnamed("1".to_owned(), None);
-    assert_eq!((source.language, source.file_name.as_str()), (Language::TypeScript, "main.ts"));
-    let source = CodeSource::unnamed("1".to_owned(), language("js").ok());
-    assert_eq!((source.language, source.file_name.as_str()), (Language::JavaScript, "main.js"));
+    let source = |language, engine| {
+        let code = Some("1".to_owned());
+        let arguments = RunArguments { code, language, engine, ..RunArguments::default() };
+        let source = CodeSource::load(&arguments).unwrap();
+        (source.language, source.file_name)
+    };
+    assert_eq!(source(None, None), (Language::TypeScript, "main.ts".to_owned()));
+    assert_eq!(source(language("js").ok(), None), (Language::JavaScript, "main.js".to_owned()));
+    let (cpython, python) = (Some(EngineName::CPython), (Language::Python, "main.py".to_owned()));
+    assert_eq!(source(None, cpython), python);
 }
 
 #[test]

@@ -48,10 +48,10 @@ pub(super) async fn delete(
     context: WorkflowContext<'_>,
 ) -> anyhow::Result<ExitCode> {
     let workflows = stored_workflows(context.project)?;
-    let engine = workflows.store();
+    let store = workflows.store();
     for given in &arguments.ids {
         let id = find_workflow(&workflows, given).await?;
-        match belljar_project::forget_workflow(engine, &id, &context.locations.scratch()).await {
+        match belljar_project::forget_workflow(store, &id, &context.locations.scratch()).await {
             Ok(()) => writeln!(io::stderr(), "deleted {id}")?,
             Err(WorkflowStoreError::Held { .. }) => bail!(
                 "workflow {id} has not ended, or a process drives it: belljar workflow command \
@@ -61,6 +61,6 @@ pub(super) async fn delete(
         }
     }
     // Deleted values must not stay in the log; this fails if another process is reading it.
-    let _ = engine.project_store().empty_log().await;
+    let _ = store.project_store().empty_log().await;
     Ok(ExitCode::SUCCESS)
 }

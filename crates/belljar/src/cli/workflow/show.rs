@@ -55,11 +55,11 @@ pub(super) async fn show(
         io::stdout().write_all(graph::dot(&machine).as_bytes())?;
         return Ok(ExitCode::SUCCESS);
     }
-    let engine = workflows.store();
-    let row = engine.find(&id).await?.context("the workflow was deleted in the meantime")?;
-    let mut checkpoints = engine.checkpoints(&id, None, MAX_CHECKPOINTS).await?;
+    let store = workflows.store();
+    let row = store.find(&id).await?.context("the workflow was deleted in the meantime")?;
+    let mut checkpoints = store.checkpoints(&id, None, MAX_CHECKPOINTS).await?;
     keep_reachable(&mut checkpoints, &workflows.look(&id, None).await?);
-    let inside = task_questions(engine.project_store(), &machine).await?;
+    let inside = task_questions(store.project_store(), &machine).await?;
     if arguments.json {
         print_json(&as_json(&row, &machine, &inside, &checkpoints))?;
     } else {
@@ -234,8 +234,8 @@ async fn has_ended(
     id: &str,
     after: u64,
 ) -> anyhow::Result<bool> {
-    let engine: &Arc<SqliteWorkflowStore> = workflows.store();
-    let row = engine.find(id).await?;
+    let store: &Arc<SqliteWorkflowStore> = workflows.store();
+    let row = store.find(id).await?;
     let is_over = row.is_none_or(|row| row.finished_ms.is_some());
     // Includes events between the two queries.
     Ok(is_over && workflows.events(id, after, 1, Duration::ZERO).await?.is_empty())
