@@ -1,58 +1,221 @@
-//! Grants and workspaces (A5): the access of a run beyond its own cell, as requested and as given.
+//! Grants and workspaces (A5): the access of a run beyond its own cell, declared in one table.
 //!
-//! A client requests ([`GrantsRequest`], [`WorkspaceRequest`]); the operator's rules decide what
-//! the run gets ([`Grants`], [`Workspace`]). Only the second pair reaches the runtime.
+//! A grant is a row: its name in requests and files, what kind of thing it gives, its flag, what its engine
+//! must be able to do, and its type as a client asks for it, as a task of a workflow asks for it, and as a
+//! run is given it. The command line, the HTTP API, the MCP tool, workflow files, the operator's checks and
+//! `docs/grants.md` follow this table. Adding a grant is one row here and one place that enforces it.
+//!
+//! A request asks ([`GrantsRequest`], [`TaskGrants`], [`WorkspaceRequest`]); the operator's rules turn that
+//! into what the run is given ([`Grants`], [`Workspace`]). Only the second kind reaches the runtime.
+
+mod fields;
+mod table;
 
 use std::{borrow::Cow, collections::BTreeMap, path::PathBuf};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser::SerializeMap as _};
+use serde_json::Value;
 
-/// The access that a run is given.
-///
-/// ```
-/// use belljar_contract::{Grants, RunRequest};
-///
-/// let mut request = RunRequest::typescript("return Deno.readTextFileSync('/srv/data/a.csv')");
-/// request.grants = Grants { read: vec!["/srv/data".into()], ..Grants::default() };
-/// assert!(request.has_host_files());
-/// ```
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Grants {
-    /// Files and directories of the host it may read, at their own paths.
-    pub read: Vec<PathBuf>,
-    /// Files and directories of the host it may change, at their own paths.
-    pub write: Vec<PathBuf>,
-    /// Environment variables it sees, with their values.
-    pub env: BTreeMap<String, String>,
-    /// Python modules and builtins that restricted mode would refuse.
-    pub modules: Vec<String>,
-    /// Commands beyond the default set.
-    pub commands: Vec<String>,
-    /// Nothing is refused at the level of the language; the jail stays as it is.
-    pub permissive: bool,
+use crate::{EngineRow, StrictObject};
+
+pub use table::{Grant, Grants, GrantsRequest, TaskGrants};
+
+/// What kind of thing a grant gives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GrantKind {
+    /// Paths of the host, within those that the operator allows.
+    Paths,
+    /// Hosts of the network. Nothing gives them yet.
+    Hosts,
+    /// Environment variables. A client states their values; a task names them, and the operator has the
+    /// values.
+    Variables,
+    /// Names of things that the jail confines anyway.
+    Names,
+    /// Names of tools; policy decides about their calls.
+    Tools,
+    /// Something that is on or off.
+    Switch,
 }
 
-/// The access that a client requests. A request beyond the operator's rules is refused.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-#[schemars(rename = "Grants")]
-pub struct GrantsRequest {
-    /// Files and directories of the host to read, at their own paths.
-    pub read: Access,
-    /// Files and directories of the host to change, at their own paths.
-    pub write: Access,
-    /// Hosts to reach, `host` or `host:port`.
-    pub net: Access,
-    /// Environment variables, with values.
-    pub env: BTreeMap<String, String>,
-    /// Python modules and builtins that restricted mode would refuse.
-    pub modules: Vec<String>,
-    /// Commands beyond the default set.
-    pub commands: Vec<String>,
-    /// The only tools it may call (`server__tool`, globs); absent means what policy allows.
-    pub tools: Option<Vec<String>>,
+/// A flag of the command line that gives a grant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GrantFlag {
+    /// Its name, without the dashes.
+    pub name: &'static str,
+    /// How `--help` calls its value; a switch has none.
+    pub value_name: &'static str,
+    /// What `belljar run --help` says of it.
+    pub help: &'static str,
+    /// What `belljar workflow run --help` says of it. There it allows the file to ask for the grant;
+    /// `None` if there is nothing to allow.
+    pub workflow_help: Option<&'static str>,
+}
+
+/// What an engine must be able to do for a grant to be of use to its code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EngineAbility {
+    /// Start programs.
+    StartsPrograms,
+    /// Import modules that a grant can allow.
+    ImportsModules,
+}
+
+impl EngineAbility {
+    /// Whether an engine has it.
+    pub const fn is_of(self, engine: &EngineRow) -> bool {
+        match self {
+            Self::StartsPrograms => engine.starts_programs,
+            Self::ImportsModules => engine.imports_modules,
+        }
+    }
+
+    /// What an engine without it does not do, for messages.
+    pub const fn lack(self) -> &'static str {
+        match self {
+            Self::StartsPrograms => "starts no programs",
+            Self::ImportsModules => "imports no modules",
+        }
+    }
+}
+
+/// What a run is given of one grant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GrantValue {
+    /// Paths of the host.
+    Paths(Vec<PathBuf>),
+    /// Environment variables, with their values.
+    Variables(BTreeMap<String, String>),
+    /// Names of modules or commands.
+    Names(Vec<String>),
+    /// Whether it is on.
+    Switch(bool),
+}
+
+/// What a request asks for of one grant, by what there is to decide about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GrantAsk<'a> {
+    /// Paths of the host: the operator says which.
+    Paths(&'a Access),
+    /// Hosts of the network.
+    Hosts(&'a Access),
+    /// Variables by name: the operator has their values.
+    Variables(&'a [String]),
+    /// Tools: policy decides about each call.
+    Tools(&'a [String]),
+    /// Something that the jail confines anyway: there is nothing to decide.
+    Value(GrantValue),
+}
+
+impl Grant {
+    /// The names that requests and workflow files may use for it, the usual one first.
+    pub fn names(self) -> Vec<&'static str> {
+        let mut names = vec![self.key()];
+        names.extend(self.also());
+        names
+    }
+}
+
+impl Grants {
+    /// The grants that give something.
+    pub fn given(&self) -> Vec<Grant> {
+        let fields = self.fields().into_iter();
+        fields.filter(|(_, field)| field.is_given()).map(|(grant, _)| grant).collect()
+    }
+
+    /// Gives one grant. A value that is not of the grant's kind gives nothing.
+    pub fn give(&mut self, grant: Grant, value: GrantValue) {
+        let field = self.fields_mut().into_iter().find(|(other, _)| *other == grant);
+        if let Some((_, field)) = field {
+            field.give(value);
+        }
+    }
+}
+
+impl GrantsRequest {
+    /// What it asks for.
+    pub fn asked(&self) -> Vec<(Grant, GrantAsk<'_>)> {
+        asked(self.fields())
+    }
+
+    /// Asks for one grant, as JSON states it; `true` asks for all paths that the operator allows.
+    ///
+    /// # Errors
+    /// The JSON is something else; the text says what the grant takes.
+    pub fn set(&mut self, grant: Grant, json: &Value) -> Result<(), &'static str> {
+        set(self.fields_mut(), grant, json)
+    }
+}
+
+impl TaskGrants {
+    /// What it asks for.
+    pub fn asked(&self) -> Vec<(Grant, GrantAsk<'_>)> {
+        asked(self.fields())
+    }
+
+    /// Asks for one grant, as for [`GrantsRequest::set`].
+    ///
+    /// # Errors
+    /// As for [`GrantsRequest::set`].
+    pub fn set(&mut self, grant: Grant, json: &Value) -> Result<(), &'static str> {
+        set(self.fields_mut(), grant, json)
+    }
+
+    /// These, and what others ask for: paths add up, and of anything else its own counts.
+    #[must_use]
+    pub fn and(mut self, others: &Self) -> Self {
+        for ((_, own), (_, other)) in self.fields_mut().into_iter().zip(others.fields()) {
+            if let Some(more) = other.write() {
+                own.add(&more);
+            }
+        }
+        self
+    }
+}
+
+fn asked<'a>(fields: Vec<(Grant, &'a dyn fields::AskedField)>) -> Vec<(Grant, GrantAsk<'a>)> {
+    let fields = fields.into_iter();
+    fields.filter_map(|(grant, field)| Some((grant, field.ask(grant.kind())?))).collect()
+}
+
+fn set(
+    fields: Vec<(Grant, &mut dyn fields::AskedField)>,
+    grant: Grant,
+    json: &Value,
+) -> Result<(), &'static str> {
+    let field = fields.into_iter().find(|(other, _)| *other == grant);
+    field.map_or(Err("left out: it cannot be asked for here"), |(_, field)| field.read(json))
+}
+
+/// The text is hashed into the name of the task's run, so it never changes for grants that there are: see
+/// the table.
+impl Serialize for TaskGrants {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let unasked = |grant: Grant| serde_json::from_str(grant.unasked()?).ok();
+        let mut map = serializer.serialize_map(None)?;
+        for (grant, field) in self.fields() {
+            if let Some(json) = field.write().or_else(|| unasked(grant)) {
+                map.serialize_entry(grant.key(), &json)?;
+            }
+        }
+        map.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for TaskGrants {
+    fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
+        let StrictObject(given) = StrictObject::<BTreeMap<String, Value>>::deserialize(json)?;
+        let mut grants = Self::default();
+        for (name, value) in given {
+            let grant = Grant::OF_TASKS.iter().copied().find(|grant| grant.key() == name);
+            let grant =
+                grant.ok_or_else(|| de::Error::custom(format!("unknown field `{name}`")))?;
+            let wrong = |wanted| de::Error::custom(format!("`{name}` must be {wanted}"));
+            grants.set(grant, &value).map_err(wrong)?;
+        }
+        Ok(grants)
+    }
 }
 
 /// How much of something a request asks for. In JSON it is a list; [`Access::All`] has no JSON of its

@@ -16,12 +16,16 @@ mod number;
 mod object;
 mod request;
 mod result;
+mod spelling;
 mod status;
 mod verdict;
 
 pub use engine::{EngineMismatch, EngineName, EngineRow, UnknownEngine};
 pub use error::{ErrorCode, ErrorKind, RunError, shortened};
-pub use grants::{Access, CommitExecutable, Grants, GrantsRequest, Workspace, WorkspaceRequest};
+pub use grants::{
+    Access, CommitExecutable, EngineAbility, Grant, GrantAsk, GrantFlag, GrantKind, GrantValue,
+    Grants, GrantsRequest, TaskGrants, Workspace, WorkspaceRequest,
+};
 pub use ids::{ApprovalId, CheckpointId, RunId, SessionId};
 pub use language::Language;
 pub use limits::{InSession, JsonUnit, Limit, LimitExcess, Limits, LimitsRequest, Quantity};
@@ -32,6 +36,7 @@ pub use result::{
     Artifact, Change, ChangeKind, EntryKind, Isolation, MemoryBound, Metrics, RunResult, Stream,
     Tier, ToolReport, Truncation,
 };
+pub use spelling::{camel_case, is_spelled_alike};
 pub use status::RunStatus;
 pub use verdict::Verdict;
 

@@ -1,9 +1,10 @@
 //! The limits of a run (A6): one table, from which everything else is derived.
 //!
-//! A limit is a row: its field, its name in `belljar.toml`, its name and unit in requests, its flag, its
-//! default, its maximum, how a run in a session may change it, and how far it can be exceeded. The
-//! command line, the configuration file, the HTTP API, sessions, records and `docs/limits.md` follow this
-//! table. Adding a limit is one row here and one place that enforces it.
+//! A limit is a row: its field, its name in `belljar.toml`, its names and unit in requests and workflow
+//! files, its flag, its default, its maximum, how a run in a session may change it, and how far it can be
+//! exceeded. The command line, the configuration file, the HTTP API, the MCP tool, workflow files,
+//! sessions, records and `docs/limits.md` follow this table. Adding a limit is one row here and one place
+//! that enforces it.
 
 mod table;
 
@@ -72,6 +73,13 @@ impl Limit {
     /// The limit of this name in `belljar.toml`.
     pub fn from_key(key: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|limit| limit.key() == key)
+    }
+
+    /// The names that requests and workflow files may use for it, the usual one first.
+    pub fn names(self) -> Vec<&'static str> {
+        let mut names = vec![self.json_key()];
+        names.extend(self.also());
+        names
     }
 
     /// The smallest number of its JSON unit that is at least this amount.
@@ -194,6 +202,16 @@ impl Default for Limits {
 }
 
 impl LimitsRequest {
+    /// These, with those of another request for the limits that these leave out.
+    #[must_use]
+    pub fn or(self, usual: &Self) -> Self {
+        let mut all = usual.clone();
+        for (limit, number) in self.stated() {
+            all.set(limit, number);
+        }
+        all
+    }
+
     /// The first limit it states that a session has for all of its runs.
     pub fn first_of_session(&self) -> Option<Limit> {
         let mut stated = self.stated().into_iter().map(|(limit, _)| limit);

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 
 use crate::{
-    EngineName, Grants, GrantsRequest, Language, Limits, LimitsRequest, Workspace, WorkspaceRequest,
+    EngineName, Grant, GrantKind, Grants, GrantsRequest, Language, Limits, LimitsRequest,
+    Workspace, WorkspaceRequest,
 };
 
 /// A request to run code, as a client writes it. The operator's rules decide what of it is given.
@@ -112,6 +113,7 @@ impl RunRequest {
 
     /// Whether it has files of the host in it: a workspace, or paths to read or write.
     pub fn has_host_files(&self) -> bool {
-        self.workspace.is_some() || !self.grants.read.is_empty() || !self.grants.write.is_empty()
+        let has_paths = |grant: &Grant| grant.kind() == GrantKind::Paths;
+        self.workspace.is_some() || self.grants.given().iter().any(has_paths)
     }
 }

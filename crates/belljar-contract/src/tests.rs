@@ -39,24 +39,113 @@ fn a6_every_limit_is_set_by_its_row() {
         let stored = serde_json::to_string(&limits).expect("JSON");
         assert_eq!(serde_json::from_str::<Limits>(&stored).expect("the same"), limits);
     }
-    let flags: Vec<_> = Limit::ALL.iter().filter_map(|limit| limit.flag()).collect();
+    let flags: Vec<_> = Limit::ALL.iter().map(|limit| limit.flag()).collect();
     assert_eq!(flags.iter().collect::<BTreeSet<_>>().len(), flags.len(), "{flags:?}");
 }
 
-/// The page about limits has every row of the table: key, flag and slack.
+/// The page about limits has every row of the table: flag, key, name in requests, and slack.
 #[test]
 fn a6_the_page_about_limits_is_the_table() {
     let page = include_str!("../../../docs/limits.md");
     for limit in Limit::ALL {
-        let key = format!("`{}`", limit.key());
+        let key = format!("| `{}` |", limit.key());
         let row = page.lines().find(|line| line.starts_with('|') && line.contains(&key));
         let row = row.expect("docs/limits.md has a row for every limit");
-        if let Some(flag) = limit.flag() {
-            assert!(row.contains(&format!("`--{flag}`")), "{row}");
-        }
+        assert!(row.contains(&format!("| `--{}` |", limit.flag())), "{row}");
+        assert!(row.ends_with(&format!("| `{}` |", limit.json_key())), "{row}");
         if limit.slack() != "none" {
             assert!(page.contains(&format!("| {} |", limit.slack())), "{key}: {}", limit.slack());
         }
+    }
+}
+
+/// The page about grants has every row of the table: key, flag, and who may ask for it.
+#[test]
+fn a5_the_page_about_grants_is_the_table() {
+    let page = include_str!("../../../docs/grants.md");
+    for grant in Grant::ALL {
+        let key = format!("| `{}` |", grant.key());
+        let row = page.lines().find(|line| line.starts_with(&key));
+        let row = row.expect("docs/grants.md has a row for every grant");
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let flag = grant.flag().map_or("–".to_owned(), |flag| format!("`--{}`", flag.name));
+        let asked = |by: &[Grant]| if by.contains(grant) { "yes" } else { "–" };
+        let wanted = [flag.as_str(), asked(Grant::OF_CLIENTS), asked(Grant::OF_TASKS)];
+        assert_eq!(cells.get(2..5), Some(&wanted[..]), "{row}");
+    }
+}
+
+/// JSON that one of these takes: a grant is asked for by some of it.
+fn example(mut takes: impl FnMut(&Value) -> bool) -> Value {
+    let all = [json!(["a"]), json!({"a": "b"}), json!("a"), json!(true)];
+    all.into_iter().find(|json| takes(json)).expect("a grant takes some JSON")
+}
+
+fn names(asked: &[(Grant, GrantAsk<'_>)]) -> Vec<Grant> {
+    asked.iter().map(|(grant, _)| *grant).collect()
+}
+
+/// A row of the table of grants is asked for, given and written by its key.
+#[test]
+fn a5_every_grant_is_asked_for_and_given_by_its_row() {
+    for grant in Grant::ALL.iter().copied() {
+        let mut request = GrantsRequest::default();
+        if Grant::OF_CLIENTS.contains(&grant) {
+            let asked = example(|json| request.set(grant, json).is_ok());
+            assert_eq!(names(&request.asked()), [grant]);
+            let same = serde_json::from_value::<GrantsRequest>(json!({ grant.key(): asked }));
+            assert_eq!(same.expect("a grant"), request);
+        }
+        assert!(request.set(grant, &json!(1)).is_err(), "{grant:?}");
+        let mut task = TaskGrants::default();
+        if Grant::OF_TASKS.contains(&grant) {
+            let asked = example(|json| task.set(grant, json).is_ok());
+            assert_eq!(names(&task.asked()), [grant]);
+            assert_eq!(json!(task)[grant.key()], asked);
+            assert_eq!(serde_json::from_value::<TaskGrants>(json!(task)).expect("the same"), task);
+        }
+        assert!(task.set(grant, &json!(1)).is_err(), "{grant:?}");
+        let mut grants = Grants::default();
+        assert_eq!(grants.given(), []);
+        grants.give(grant, grant.kind().value_of(vec!["a".to_owned()]));
+        // Tools and hosts are asked for, and a run is given neither.
+        let is_given = !matches!(grant.kind(), GrantKind::Tools | GrantKind::Hosts);
+        assert_eq!(grants.given() == [grant], is_given, "{grant:?}");
+    }
+}
+
+#[test]
+fn a5_grants_of_two_places_add_up() {
+    let with = |json: Value| serde_json::from_value::<TaskGrants>(json).expect("grants");
+    let own = with(json!({"read": ["/a"], "modules": [], "write": ["/c"]}));
+    let more = with(json!({"read": ["/b"], "modules": ["os"], "write": true, "commands": ["rm"]}));
+    let both = own.and(&more);
+    let wanted = json!({"read": ["/a", "/b"], "modules": [], "write": true, "commands": ["rm"]});
+    assert_eq!(both, with(wanted));
+    assert_eq!(TaskGrants::default().and(&more), more);
+}
+
+#[test]
+fn names_are_the_same_in_both_spellings() {
+    for name in ["timeout_ms", "timeoutMs", "timeoutMS"] {
+        assert!(is_spelled_alike(name, "timeout_ms"), "{name}");
+    }
+    assert!(!is_spelled_alike("timeout", "timeout_ms"));
+    assert_eq!(
+        (camel_case("tool_timeout_ms"), camel_case("heapLimitMB")),
+        ("toolTimeoutMs".into(), "heapLimitMB".into())
+    );
+    // No name means two limits, or a limit and a grant.
+    let limits = Limit::ALL
+        .iter()
+        .flat_map(|limit| limit.names().into_iter().map(|name| (name, limit.key())));
+    let grants = Grant::ALL
+        .iter()
+        .flat_map(|grant| grant.names().into_iter().map(|name| (name, grant.key())));
+    let all: Vec<_> = limits.chain(grants).collect();
+    for (name, key) in &all {
+        let others = all.iter().filter(|(other, of)| of != key && is_spelled_alike(name, other));
+        assert_eq!(others.count(), 0, "{name}");
     }
 }
 

@@ -8,7 +8,9 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-use belljar_contract::{CommitExecutable, ErrorCode, Grants, RunError, RunRequest, Workspace};
+use belljar_contract::{
+    CommitExecutable, ErrorCode, Grant, Grants, RunError, RunRequest, Workspace,
+};
 use belljar_jail::{CellGrants, GrantedTree, TreeAccess, control::MAX_DESCRIPTORS};
 use belljar_paths::names::{executed_in, first_unlisted};
 use belljar_wire::GuestGrants;
@@ -177,18 +179,14 @@ fn check_names(request: &RunRequest) -> Result<(), RunError> {
             "more than 256 modules, or a module name longer than 100 bytes".to_owned(),
         ));
     }
-    let engine = request.engine().row();
-    let unfit = [
-        (!grants.commands.is_empty() && !engine.starts_programs, "commands", "starts no programs"),
-        (
-            !grants.modules.is_empty() && !engine.imports_modules,
-            "modules",
-            "has no modules to grant",
-        ),
-    ];
-    match unfit.into_iter().find(|(is_unfit, ..)| *is_unfit) {
-        Some((_, what, why)) => {
-            Err(invalid(format!("{what} cannot be granted here: the engine {} {why}", engine.name)))
+    let engine = request.engine();
+    let lacking = |grant: Grant| {
+        let ability = grant.needs().filter(|ability| !ability.is_of(engine.row()))?;
+        Some((grant.key(), ability.lack()))
+    };
+    match grants.given().into_iter().find_map(lacking) {
+        Some((what, lack)) => {
+            Err(invalid(format!("{what} cannot be granted here: the engine {engine} {lack}")))
         }
         None => Ok(()),
     }

@@ -7,9 +7,11 @@
 #[cfg(test)]
 mod tests;
 
+use std::sync::LazyLock;
+
 use belljar_contract::{
-    Access, EngineName, ExecuteRequest, GrantsRequest, Language, LimitsRequest, UnknownEngine,
-    whole_number,
+    EngineName, ExecuteRequest, Grant, GrantsRequest, Language, Limit, LimitsRequest,
+    UnknownEngine, camel_case, is_spelled_alike, whole_number,
 };
 use serde_json::{Map, Value};
 
@@ -69,8 +71,29 @@ const FIELDS: &[&str] = &[
     "max_output_tokens",
     "durable",
 ];
-const SANDBOX_FIELDS: &[&str] =
-    &["timeoutMs", "heapLimitMB", "allowedReadPaths", "allowNetwork", "allowWrite"];
+
+/// A setting of `sandbox_config`: a row of the contract's tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SandboxSetting {
+    Limit(Limit),
+    Grant(Grant),
+}
+
+/// The settings of `sandbox_config` by all of their names; those that are spelled alike are one.
+static SANDBOX_SETTINGS: LazyLock<Vec<(SandboxSetting, String)>> = LazyLock::new(|| {
+    let limits = Limit::ALL.iter().map(|limit| (SandboxSetting::Limit(*limit), limit.names()));
+    let grants =
+        Grant::OF_CLIENTS.iter().map(|grant| (SandboxSetting::Grant(*grant), grant.names()));
+    let mut settings: Vec<(SandboxSetting, String)> = Vec::new();
+    for (setting, names) in limits.chain(grants) {
+        for name in names {
+            if !settings.iter().any(|(_, known)| is_spelled_alike(known, name)) {
+                settings.push((setting, camel_case(name)));
+            }
+        }
+    }
+    settings
+});
 
 /// Decodes the arguments of `execute_code`.
 ///
@@ -80,7 +103,11 @@ pub fn decode_execute(arguments: Map<String, Value>) -> Result<ExecuteRequest, R
     let mut fields = ArgumentFields::new("", FIELDS, arguments)?;
     let config = fields.object("sandbox_config")?.unwrap_or_default();
     let (limits, mut grants) = sandbox_config(config)?;
-    grants.tools = fields.texts("tools")?;
+    if let Some(tools) = fields.texts("tools")?
+        && grants.tools.replace(tools).is_some()
+    {
+        return Err(RequestError::Twice { field: "tools".to_owned() });
+    }
     let tokens = fields.count("max_output_tokens")?;
     Ok(ExecuteRequest {
         code: fields.text("code")?.ok_or(RequestError::Missing { field: "code".to_owned() })?,
@@ -101,18 +128,25 @@ pub fn decode_execute(arguments: Map<String, Value>) -> Result<ExecuteRequest, R
 fn sandbox_config(
     config: Map<String, Value>,
 ) -> Result<(LimitsRequest, GrantsRequest), RequestError> {
-    let mut fields = ArgumentFields::new("sandbox_config.", SANDBOX_FIELDS, config)?;
-    let limits = LimitsRequest {
-        timeout_ms: fields.count("timeoutMs")?,
-        memory_mb: fields.count("heapLimitMB")?,
-        ..LimitsRequest::default()
-    };
-    let grants = GrantsRequest {
-        read: fields.access("allowedReadPaths")?,
-        net: fields.access("allowNetwork")?,
-        write: fields.access("allowWrite")?,
-        ..GrantsRequest::default()
-    };
+    let settings = &*SANDBOX_SETTINGS;
+    let names: Vec<&'static str> = settings.iter().map(|(_, name)| name.as_str()).collect();
+    let mut fields = ArgumentFields::new("sandbox_config.", &names, config)?;
+    let (mut limits, mut grants) = (LimitsRequest::default(), GrantsRequest::default());
+    let mut seen = Vec::new();
+    for (setting, name) in settings {
+        let Some(value) = fields.take(name) else { continue };
+        if seen.contains(setting) {
+            return Err(RequestError::Twice { field: fields.path(name) });
+        }
+        seen.push(*setting);
+        let set = match setting {
+            SandboxSetting::Limit(limit) => whole_number(&value)
+                .map(|number| limits.set(*limit, number))
+                .ok_or("a whole number from 0"),
+            SandboxSetting::Grant(grant) => grants.set(*grant, &value),
+        };
+        set.map_err(|wanted| fields.of_another_kind(name, wanted, &value))?;
+    }
     Ok((limits, grants))
 }
 
@@ -133,7 +167,7 @@ impl ArgumentFields {
         let mut left = Map::new();
         let mut unknown = Vec::new();
         for (name, value) in given {
-            let right = known.iter().find(|right| **right == name || plain(right) == plain(&name));
+            let right = known.iter().find(|right| is_spelled_alike(right, &name));
             match right {
                 Some(_) if value.is_null() => {}
                 Some(right) if left.contains_key(*right) => {
@@ -161,11 +195,15 @@ impl ArgumentFields {
         read: impl FnOnce(&Value) -> Option<T>,
     ) -> Result<Option<T>, RequestError> {
         let Some(value) = self.take(name) else { return Ok(None) };
-        read(&value).map(Some).ok_or_else(|| RequestError::Kind {
-            field: format!("{}{name}", self.prefix),
-            wanted,
-            found: found(&value),
-        })
+        read(&value).map(Some).ok_or_else(|| self.of_another_kind(name, wanted, &value))
+    }
+
+    fn of_another_kind(&self, name: &str, wanted: &'static str, value: &Value) -> RequestError {
+        RequestError::Kind { field: self.path(name), wanted, found: found(value) }
+    }
+
+    fn path(&self, name: &str) -> String {
+        format!("{}{name}", self.prefix)
     }
 
     pub(crate) fn text(&mut self, name: &str) -> Result<Option<String>, RequestError> {
@@ -189,15 +227,6 @@ impl ArgumentFields {
         name: &str,
     ) -> Result<Option<Map<String, Value>>, RequestError> {
         self.typed(name, "an object", |value| value.as_object().cloned())
-    }
-
-    fn access(&mut self, name: &str) -> Result<Access, RequestError> {
-        let read = |value: &Value| match value.as_bool() {
-            Some(true) => Some(Access::All),
-            Some(false) => Some(Access::None),
-            None => texts(value).map(Access::Only),
-        };
-        Ok(self.typed(name, "true, false or a list of strings", read)?.unwrap_or_default())
     }
 
     pub(crate) fn language(&mut self) -> Result<Option<Language>, RequestError> {

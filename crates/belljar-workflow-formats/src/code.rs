@@ -1,11 +1,13 @@
 //! Code in a file: its language, engine, limits and grants.
 
 use super::fault::{Diagnostics, near, shortened};
-use super::fields::{FieldReader, text};
+use super::fields::{FieldReader, expected, number, text};
 use super::tree::{FileNode, FileTree, Position};
 use super::{CodeExecution, FormatOptions};
-use belljar_contract::{EngineName, Language, LimitsRequest, MAX_JSON_INTEGER};
-use belljar_workflow::{TaskGrants, WriteAccess};
+use belljar_contract::{
+    EngineName, Grant, Language, Limit, LimitsRequest, MAX_JSON_INTEGER, TaskGrants,
+};
+use serde_json::Value;
 
 /// The most modules a file may name: every code task carries the list.
 const MAX_MODULES: usize = 256;
@@ -122,86 +124,45 @@ pub(super) fn self_enabled(fields: &mut FieldReader<'_>, notes: &mut Diagnostics
     }
 }
 
-/// Reads `limits`, in any of their spellings.
+/// Reads the limits of the contract's table, in any of their spellings.
 pub(super) fn limits(fields: &mut FieldReader<'_>, notes: &mut Diagnostics<'_>) -> LimitsRequest {
-    let all = 1..=MAX_JSON_INTEGER;
-    LimitsRequest {
-        timeout_ms: fields.number(&["timeout_ms", "timeoutMs", "timeoutMS"], all.clone(), notes),
-        memory_mb: fields.number(
-            &[
-                "memory_mb",
-                "max_memory_mb",
-                "maxMemoryMb",
-                "memory_limit",
-                "memoryLimit",
-                "memoryLimitMb",
-                "memoryLimitMB",
-                "heap_limit_mb",
-                "heapLimitMb",
-                "heapLimitMB",
-            ],
-            all.clone(),
-            notes,
-        ),
-        output_bytes: fields.number(
-            &["output_bytes", "max_output_bytes", "maxOutputBytes"],
-            all,
-            notes,
-        ),
-        tool_calls: fields
-            .number(&["tool_calls", "max_tool_calls", "maxToolCalls"], 0..=MAX_JSON_INTEGER, notes)
-            .map(|calls| u32::try_from(calls).unwrap_or(u32::MAX)),
-        ..LimitsRequest::default()
+    let mut limits = LimitsRequest::default();
+    for limit in Limit::ALL {
+        let node = fields.take_alike(&limit.names(), notes);
+        if let Some(stated) = node.and_then(|node| number(node, 1..=MAX_JSON_INTEGER, notes)) {
+            limits.set(*limit, stated);
+        }
     }
+    limits
 }
 
-/// Reads `grants`, in any of their spellings.
+/// Reads the grants of the contract's table, in any of their spellings.
 pub(super) fn grants(fields: &mut FieldReader<'_>, notes: &mut Diagnostics<'_>) -> TaskGrants {
-    let only = |names: Vec<(String, Position)>| names.into_iter().map(|(name, _)| name).collect();
-    let given = fields.has("tools").then_some(());
-    let tools = only(fields.texts(&["tools"], notes));
-    TaskGrants {
-        tools: given.map(|()| tools),
-        read: only(fields.texts(&["read", "allowed_read_paths", "allowedReadPaths"], notes)),
-        write: write_access(fields, &["write", "allowed_write_paths", "allowedWritePaths"], notes),
-        env: only(fields.texts(&["env"], notes)),
-        modules: modules(fields, notes),
-        commands: only(fields.texts(&["commands"], notes)),
-        permissive: fields.flag(&["permissive"], notes).unwrap_or(false),
+    let mut grants = TaskGrants::default();
+    for grant in Grant::OF_TASKS {
+        let Some(node) = fields.take_alike(&grant.names(), notes) else { continue };
+        if *grant == Grant::Modules && items_of(node) > MAX_MODULES {
+            let message = format!("more than {MAX_MODULES} modules");
+            notes.fault(fields.at, message, "name fewer, or none");
+            continue;
+        }
+        if let FileTree::List(items) = &node.tree
+            && items.iter().filter(|item| text(item, notes).is_none()).count() > 0
+        {
+            continue;
+        }
+        // A single name is a list of one.
+        let json = node.json();
+        let set = grants.set(*grant, &json);
+        if let Err(wanted) = set.or_else(|_| grants.set(*grant, &Value::Array(vec![json]))) {
+            expected(node, wanted, notes);
+        }
     }
+    grants
 }
 
-/// Reads which paths of the host code may write: true, false, or a list.
-pub(super) fn write_access(
-    fields: &mut FieldReader<'_>,
-    names: &[&'static str],
-    notes: &mut Diagnostics<'_>,
-) -> WriteAccess {
-    let is_said =
-        |name: &&&str| fields.value(name).is_some_and(|tree| matches!(tree, FileTree::Bool(_)));
-    if names.iter().find(is_said).is_some() {
-        return WriteAccess::Said(fields.flag(names, notes).unwrap_or(false));
-    }
-    let paths = fields.texts(names, notes);
-    match paths.is_empty() {
-        true => WriteAccess::default(),
-        false => WriteAccess::Paths(paths.into_iter().map(|(path, _)| path).collect()),
-    }
-}
-
-/// Reads the modules that code may import; leaving them out is not the same as an empty list.
-pub(super) fn modules(
-    fields: &mut FieldReader<'_>,
-    notes: &mut Diagnostics<'_>,
-) -> Option<Vec<String>> {
-    let names = ["modules", "allowed_modules", "allowedModules"];
-    let given = names.iter().any(|name| fields.has(name));
-    let listed = fields.texts(&names, notes);
-    if listed.len() > MAX_MODULES {
-        notes.fault(fields.at, format!("more than {MAX_MODULES} modules"), "name fewer, or none");
-        return None;
-    }
-    given.then(|| listed.into_iter().map(|(name, _)| name).collect())
+fn items_of(node: &FileNode) -> usize {
+    if let FileTree::List(items) = &node.tree { items.len() } else { 1 }
 }
 
 /// Refuses permissions that a cell cannot give, and says what to do instead.

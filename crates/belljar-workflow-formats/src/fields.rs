@@ -1,6 +1,7 @@
 //! Reads the fields of a mapping by name, in any of their spellings; a field that is never read is
 //! a fault.
 
+use belljar_contract::is_spelled_alike;
 use serde_json::{Map, Value};
 
 use super::fault::{Diagnostics, near, shortened};
@@ -44,12 +45,30 @@ impl<'t> FieldReader<'t> {
         names: &[&'static str],
         notes: &mut Diagnostics<'_>,
     ) -> Option<&'t FileNode> {
+        self.take_if(names, |name, key| name == key, notes)
+    }
+
+    /// Takes the field with one of these names, in `snake_case` or `camelCase`.
+    pub(super) fn take_alike(
+        &mut self,
+        names: &[&'static str],
+        notes: &mut Diagnostics<'_>,
+    ) -> Option<&'t FileNode> {
+        self.take_if(names, is_spelled_alike, notes)
+    }
+
+    fn take_if(
+        &mut self,
+        names: &[&'static str],
+        is_same: impl Fn(&str, &str) -> bool,
+        notes: &mut Diagnostics<'_>,
+    ) -> Option<&'t FileNode> {
         self.asked.extend(names);
         let mut found: Option<&TreeEntry> = None;
         let mut left = Vec::with_capacity(self.left.len());
         for entry in std::mem::take(&mut self.left) {
             match found {
-                _ if !names.contains(&entry.key.as_str()) => left.push(entry),
+                _ if !names.iter().any(|name| is_same(name, &entry.key)) => left.push(entry),
                 None => found = Some(entry),
                 Some(first) => notes.fault(
                     entry.at,
@@ -65,11 +84,6 @@ impl<'t> FieldReader<'t> {
     /// Whether the mapping has a field with a value.
     pub(super) fn has(&self, name: &str) -> bool {
         self.left.iter().any(|entry| entry.key == name && entry.value.tree != FileTree::Null)
-    }
-
-    /// The value of a field that has not been read yet.
-    pub(super) fn value(&self, name: &str) -> Option<&'t FileTree> {
-        self.left.iter().find(|entry| entry.key == name).map(|entry| &entry.value.tree)
     }
 
     /// Accepts fields that have no meaning here.

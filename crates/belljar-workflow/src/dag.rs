@@ -6,11 +6,11 @@ mod code;
 
 use std::collections::BTreeMap;
 
-use belljar_contract::{EngineName, LimitsRequest};
+use belljar_contract::{EngineName, LimitsRequest, TaskGrants};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-pub use code::{Code, ResultShape, TaskGrants, WriteAccess};
+pub use code::{Code, ResultShape};
 
 /// Prefix of the parts of the state in which loops made of an agent's nodes store their position.
 pub const LOOP_POSITION_PREFIX: &str = "_next_";

@@ -20,7 +20,7 @@ pub use command::{AGENT, Acknowledgement, DoubtResolution, WorkflowCommand, is_a
 pub use dag::{
     Action, AtLimit, Backoff, Code, Compensation, Dag, DagSettings, Decider, DecisionPoints,
     Foreach, Goto, LOOP_POSITION_PREFIX, LoopAction, OnError, Reducer, ResultShape, Retry,
-    SandboxAction, Task, TaskGrants, ToolAction, Wait, WriteAccess,
+    SandboxAction, Task, ToolAction, Wait,
 };
 pub use driver::{
     Claim, CommitPoint, DriveError, DriveResult, Driver, DriverClock, DriverOptions, Job,

@@ -53,8 +53,8 @@ macro_rules! limit_table {
         $(#[doc = $doc:literal])+
         $limit:ident {
             $field:ident: $type:ty = $default:expr, at_most: $maximum:expr,
-            $json:ident: $json_type:ty, unit: $unit:ident, quantity: $quantity:ident,
-            flag: $flag:expr, help: $help:literal, in_session: $in_session:ident,
+            $json:ident: $json_type:ty, also: $also:expr, unit: $unit:ident, quantity: $quantity:ident,
+            flag: $flag:literal, help: $help:literal, in_session: $in_session:ident,
             share_of_memory: $share:expr, slack: $slack:literal,
         }
     )*) => {
@@ -105,6 +105,12 @@ macro_rules! limit_table {
                 let all = [$((Limit::$limit, self.$json.map(u64::from)),)*];
                 all.into_iter().filter_map(|(limit, number)| Some((limit, number?))).collect()
             }
+
+            /// States a limit, as a number of its JSON unit; one that is too large for its field becomes
+            /// the largest there is.
+            pub fn set(&mut self, limit: Limit, number: u64) {
+                match limit { $(Limit::$limit => self.$json = Some(Amount::from_amount(number)),)* }
+            }
         }
 
         /// One limit of a run.
@@ -129,6 +135,11 @@ macro_rules! limit_table {
                 match self { $(Self::$limit => stringify!($json),)* }
             }
 
+            /// Other names that requests and workflow files may use for it.
+            pub const fn also(self) -> &'static [&'static str] {
+                match self { $(Self::$limit => $also,)* }
+            }
+
             /// The unit of its number in requests.
             pub const fn json_unit(self) -> JsonUnit {
                 match self { $(Self::$limit => JsonUnit::$unit,)* }
@@ -139,8 +150,8 @@ macro_rules! limit_table {
                 match self { $(Self::$limit => Quantity::$quantity,)* }
             }
 
-            /// Its flag on the command line, without the dashes, if it has one.
-            pub const fn flag(self) -> Option<&'static str> {
+            /// Its flag on the command line, without the dashes.
+            pub const fn flag(self) -> &'static str {
                 match self { $(Self::$limit => $flag,)* }
             }
 
@@ -181,94 +192,98 @@ limit_table! {
     /// Wall time. CPU time follows it unless `cpu_ms` says otherwise.
     Timeout {
         timeout: Duration = Duration::from_secs(30), at_most: Duration::from_secs(3600),
-        timeout_ms: u64, unit: Milliseconds, quantity: Time,
-        flag: Some("timeout"), help: "Wall time, e.g. 300ms, 30s, 5m", in_session: OfEachRun,
+        timeout_ms: u64, also: &["timeoutMS"], unit: Milliseconds, quantity: Time,
+        flag: "timeout", help: "Wall time, e.g. 300ms, 30s, 5m", in_session: OfEachRun,
         share_of_memory: None, slack: "75 ms, in which the code can report its position",
     }
     /// CPU time of all processes of the run together.
     Cpu {
         cpu: Duration = Duration::from_secs(30), at_most: Duration::from_secs(3600),
-        cpu_ms: u64, unit: Milliseconds, quantity: Time,
-        flag: Some("cpu"), help: "CPU time", in_session: OfEachRun,
+        cpu_ms: u64, also: &[], unit: Milliseconds, quantity: Time,
+        flag: "cpu", help: "CPU time", in_session: OfEachRun,
         share_of_memory: None, slack: "75 ms, and one sampling period (20 ms) of each process",
     }
     /// Memory of all processes of the run together, in MiB.
     Memory {
         memory: u64 = 512 * MIB, at_most: 8192 * MIB,
-        memory_mb: u64, unit: Mebibytes, quantity: Size,
-        flag: Some("memory"), help: "Memory, e.g. 64MiB, 1GiB", in_session: AtMostTheSessions,
+        memory_mb: u64, also: &[
+            "heapLimitMB", "heap_limit_mb", "max_memory_mb", "memory_limit", "memory_limit_mb",
+            "memoryLimitMB",
+        ],
+        unit: Mebibytes, quantity: Size,
+        flag: "memory", help: "Memory, e.g. 64MiB, 1GiB", in_session: AtMostTheSessions,
         share_of_memory: Some(2),
         slack: "TypeScript 32 MiB; Python and bash 8 MiB per process, 16 MiB per run",
     }
     /// Size of the code.
     CodeBytes {
         code_bytes: u64 = 50_000, at_most: 4 * MIB,
-        code_bytes: u64, unit: Bytes, quantity: Size,
-        flag: Some("max-code"), help: "Size of the code", in_session: OfEachRun,
+        code_bytes: u64, also: &[], unit: Bytes, quantity: Size,
+        flag: "max-code", help: "Size of the code", in_session: OfEachRun,
         share_of_memory: None, slack: "none",
     }
     /// Size of the context, as JSON.
     ContextBytes {
         context_bytes: u64 = 64 * MIB, at_most: 512 * MIB,
-        context_bytes: u64, unit: Bytes, quantity: Size,
-        flag: Some("max-context"), help: "Size of the context", in_session: OfEachRun,
+        context_bytes: u64, also: &[], unit: Bytes, quantity: Size,
+        flag: "max-context", help: "Size of the context", in_session: OfEachRun,
         share_of_memory: Some(16), slack: "none",
     }
     /// Captured output kept of each stream.
     OutputBytes {
         output_bytes: u64 = 64 << 10, at_most: 16 * MIB,
-        output_bytes: u64, unit: Bytes, quantity: Size,
-        flag: Some("max-output"), help: "Output kept per stream", in_session: OfEachRun,
+        output_bytes: u64, also: &["max_output_bytes"], unit: Bytes, quantity: Size,
+        flag: "max-output", help: "Output kept per stream", in_session: OfEachRun,
         share_of_memory: None,
         slack: "none for the kept output",
     }
     /// Size of the value, as JSON.
     ResultBytes {
         result_bytes: u64 = 16 * MIB, at_most: 256 * MIB,
-        result_bytes: u64, unit: Bytes, quantity: Size,
-        flag: Some("max-result"), help: "Size of the value", in_session: OfEachRun,
+        result_bytes: u64, also: &[], unit: Bytes, quantity: Size,
+        flag: "max-result", help: "Size of the value", in_session: OfEachRun,
         share_of_memory: Some(64), slack: "none",
     }
     /// Processes and threads alive at the same time.
     Processes {
         processes: u32 = 32, at_most: 512,
-        processes: u32, unit: Pieces, quantity: Count,
-        flag: Some("processes"), help: "Processes and threads", in_session: AtMostTheSessions,
+        processes: u32, also: &[], unit: Pieces, quantity: Count,
+        flag: "processes", help: "Processes and threads", in_session: AtMostTheSessions,
         share_of_memory: None, slack: "none",
     }
     /// Files that one process may have open.
     OpenFiles {
         open_files: u32 = 256, at_most: 4096,
-        open_files: u32, unit: Pieces, quantity: Count,
-        flag: None, help: "Open files", in_session: AtMostTheSessions,
+        open_files: u32, also: &[], unit: Pieces, quantity: Count,
+        flag: "open-files", help: "Open files", in_session: AtMostTheSessions,
         share_of_memory: None, slack: "none",
     }
     /// `/work` and `/tmp` together, in MiB.
     Disk {
         disk: u64 = 256 * MIB, at_most: 8192 * MIB,
-        disk_mb: u64, unit: Mebibytes, quantity: Size,
-        flag: Some("disk"), help: "Total size of files the code may write", in_session: TheSessions,
+        disk_mb: u64, also: &[], unit: Mebibytes, quantity: Size,
+        flag: "disk", help: "Total size of files the code may write", in_session: TheSessions,
         share_of_memory: Some(2), slack: "1 MiB for one file in a granted tree",
     }
     /// Files in `/work` and `/tmp` together.
     Inodes {
         inodes: u64 = 50_000, at_most: 1_000_000,
-        inodes: u64, unit: Pieces, quantity: Count,
-        flag: None, help: "Files in /work and /tmp", in_session: TheSessions,
+        inodes: u64, also: &[], unit: Pieces, quantity: Count,
+        flag: "inodes", help: "Files in /work and /tmp", in_session: TheSessions,
         share_of_memory: None, slack: "none",
     }
     /// Tool calls that one run may make.
     ToolCalls {
         tool_calls: u32 = 100, at_most: 1_000_000,
-        tool_calls: u32, unit: Pieces, quantity: Count,
-        flag: Some("max-tool-calls"), help: "Tool calls", in_session: OfEachRun,
+        tool_calls: u32, also: &["max_tool_calls"], unit: Pieces, quantity: Count,
+        flag: "max-tool-calls", help: "Tool calls", in_session: OfEachRun,
         share_of_memory: None, slack: "none",
     }
     /// Wall time of one tool call.
     ToolTimeout {
         tool_timeout: Duration = Duration::from_secs(30), at_most: Duration::from_secs(3600),
-        tool_timeout_ms: u64, unit: Milliseconds, quantity: Time,
-        flag: Some("tool-timeout"), help: "Wall time of one tool call", in_session: OfEachRun,
+        tool_timeout_ms: u64, also: &[], unit: Milliseconds, quantity: Time,
+        flag: "tool-timeout", help: "Wall time of one tool call", in_session: OfEachRun,
         share_of_memory: None, slack: "none",
     }
 }

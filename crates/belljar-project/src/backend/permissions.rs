@@ -3,8 +3,8 @@
 use std::{path::PathBuf, time::Duration};
 
 use belljar_contract::{
-    Access, CommitExecutable, ErrorCode, Grants, GrantsRequest, Limits, RunError, Workspace,
-    WorkspaceRequest,
+    Access, CommitExecutable, ErrorCode, Grant, GrantAsk, GrantValue, Grants, GrantsRequest,
+    Limits, RunError, Workspace, WorkspaceRequest,
 };
 use belljar_tools::Glob;
 
@@ -45,25 +45,30 @@ pub struct ExecutablePermissions {
 }
 
 impl ClientPermissions {
-    /// The requested grants, if the operator allows all of them. Variables have values of the client,
-    /// and the jail confines modules and commands anyway, so none of these is checked.
+    /// The requested grants, if the operator allows all of them. Tools are policy's to decide.
     pub(super) fn grants(&self, asked: &GrantsRequest) -> Result<Grants, RunError> {
-        if asked.net != Access::None {
-            let message = "network access cannot be granted here";
-            return Err(RunError::new(ErrorCode::PermissionNetwork, message)
-                .with_hint("use a tool, or have the data passed in with `context`"));
+        let mut grants = Grants::default();
+        for (grant, ask) in asked.asked() {
+            let value = match ask {
+                GrantAsk::Paths(access) => GrantValue::Paths(self.paths(grant, access)?),
+                GrantAsk::Hosts(_) => return Err(no_network()),
+                GrantAsk::Variables(names) => return Err(without_values(names)),
+                GrantAsk::Tools(_) => continue,
+                GrantAsk::Value(value) => value,
+            };
+            grants.give(grant, value);
         }
-        let read = within(&asked.read, &self.readable, "reading")?;
-        let write = within(&asked.write, &self.writable, "writing")?;
-        Ok(Grants {
-            read,
-            write,
-            env: asked.env.clone(),
-            modules: asked.modules.clone(),
-            commands: asked.commands.clone(),
-            // Grants that a client cannot ask for stay at their defaults.
-            ..Grants::default()
-        })
+        Ok(grants)
+    }
+
+    /// The requested paths, if the operator allows them for this grant.
+    fn paths(&self, grant: Grant, asked: &Access) -> Result<Vec<PathBuf>, RunError> {
+        let rules =
+            [(Grant::Read, &self.readable, "reading"), (Grant::Write, &self.writable, "writing")];
+        match rules.into_iter().find(|(ruled, ..)| *ruled == grant) {
+            Some((_, allowed, what)) => within(asked, allowed, what),
+            None => Err(beyond(grant.key(), "any path")),
+        }
     }
 
     /// The requested workspace. It must be writable if it is committed, else readable.
@@ -110,6 +115,18 @@ fn within(asked: &Access, allowed: &[PathBuf], what: &str) -> Result<Vec<PathBuf
 
 fn one_within(asked: &str, allowed: &[PathBuf], what: &str) -> Result<PathBuf, RunError> {
     contained(asked, allowed).ok_or_else(|| beyond(what, asked))
+}
+
+/// A client states the values of its variables: it cannot have those of the operator.
+fn without_values(names: &[String]) -> RunError {
+    let message = format!("the variables {} need values", names.join(", "));
+    RunError::new(ErrorCode::RequestInvalid, message)
+}
+
+fn no_network() -> RunError {
+    let message = "network access cannot be granted here";
+    RunError::new(ErrorCode::PermissionNetwork, message)
+        .with_hint("use a tool, or have the data passed in with `context`")
 }
 
 fn beyond(what: &str, path: &str) -> RunError {

@@ -2,8 +2,8 @@
 
 use std::{collections::BTreeMap, path::PathBuf};
 
-use belljar_contract::{Grants, Language};
-use belljar_workflow::{Task, TaskFailure, TaskGrants, WriteAccess};
+use belljar_contract::{Access, Grant, GrantAsk, GrantValue, Grants, Language, TaskGrants};
+use belljar_workflow::{Task, TaskFailure};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -61,33 +61,43 @@ impl WorkflowPermissions {
         code::language(language) != Some(Language::Bash) || self.shell != Some(false)
     }
 
-    /// The grants that a code task asks for, if all of them are allowed.
+    /// The grants that a code task asks for, if all of them are allowed. Tools are policy's to decide.
     pub(super) fn grants(&self, asked: &TaskGrants) -> Result<Grants, TaskFailure> {
-        let read = asked.read.iter().map(|path| self.readable(path)).collect::<Result<_, _>>()?;
-        let env = asked.env.iter().map(|name| self.variable(name)).collect::<Result<_, _>>()?;
-        Ok(Grants {
-            read,
-            write: self.writable(&asked.write)?,
-            env,
-            modules: asked.modules.clone().unwrap_or_default(),
-            commands: asked.commands.clone(),
-            permissive: asked.permissive,
-        })
+        let mut grants = Grants::default();
+        for (grant, ask) in asked.asked() {
+            let value = match ask {
+                GrantAsk::Paths(access) => GrantValue::Paths(self.paths(grant, access)?),
+                GrantAsk::Variables(names) => {
+                    let variables = names.iter().map(|name| self.variable(name));
+                    GrantValue::Variables(variables.collect::<Result<_, _>>()?)
+                }
+                GrantAsk::Hosts(_) => return Err(denied("code has no network".to_owned())),
+                GrantAsk::Tools(_) => continue,
+                GrantAsk::Value(value) => value,
+            };
+            grants.give(grant, value);
+        }
+        Ok(grants)
     }
 
-    fn readable(&self, asked: &str) -> Result<PathBuf, TaskFailure> {
-        within(asked, &self.readable, "reading", READ)
-    }
-
-    fn writable(&self, asked: &WriteAccess) -> Result<Vec<PathBuf>, TaskFailure> {
+    /// The requested paths, if the operator allows them for this grant.
+    fn paths(&self, grant: Grant, asked: &Access) -> Result<Vec<PathBuf>, TaskFailure> {
+        let rules = [
+            (Grant::Read, &self.readable, ("reading", "from"), READ),
+            (Grant::Write, &self.writable, ("writing", "to"), WRITE),
+        ];
+        let rule = rules.into_iter().find(|(ruled, ..)| *ruled == grant);
+        let Some((_, allowed, (what, where_to), flag)) = rule else {
+            return Err(denied(format!("`{}` is not allowed here", grant.key())));
+        };
         match asked {
-            WriteAccess::Said(false) => Ok(Vec::new()),
-            WriteAccess::Said(true) if self.writable.is_empty() => {
-                Err(beyond("writing to the host is not allowed here".to_owned(), WRITE))
+            Access::None => Ok(Vec::new()),
+            Access::All if allowed.is_empty() => {
+                Err(beyond(format!("{what} {where_to} the host is not allowed here"), flag))
             }
-            WriteAccess::Said(true) => Ok(self.writable.clone()),
-            WriteAccess::Paths(paths) => {
-                paths.iter().map(|path| within(path, &self.writable, "writing", WRITE)).collect()
+            Access::All => Ok(allowed.clone()),
+            Access::Only(paths) => {
+                paths.iter().map(|path| within(path, allowed, what, flag)).collect()
             }
         }
     }
@@ -116,5 +126,9 @@ fn within(
 fn beyond(message: String, flag: &str) -> TaskFailure {
     let message =
         format!("{message}; the operator can allow it when the workflow is submitted, with {flag}");
+    denied(message)
+}
+
+fn denied(message: String) -> TaskFailure {
     TaskFailure { lasting: true, ..TaskFailure::new("permission.denied", message) }
 }

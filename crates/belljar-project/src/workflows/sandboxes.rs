@@ -9,10 +9,10 @@ use std::{
     time::Instant,
 };
 
-use belljar_contract::{EngineName, LimitsRequest, RunRequest, RunStatus};
+use belljar_contract::{EngineName, LimitsRequest, RunRequest, RunStatus, TaskGrants};
 use belljar_runtime::{SessionSpec, run_id};
 use belljar_workflow::{
-    Job, SandboxAction as Action, SessionUndo, TaskFailure, TaskGrants, TaskOutcome, TaskWork,
+    Job, SandboxAction as Action, SessionUndo, TaskFailure, TaskOutcome, TaskWork,
 };
 use serde_json::{Value, json};
 use tokio::sync::Mutex as AsyncMutex;

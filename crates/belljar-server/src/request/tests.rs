@@ -1,5 +1,6 @@
 //! Requests are understood wholly or refused with the field's name.
 
+use belljar_contract::Access;
 use serde_json::json;
 
 use super::*;
@@ -48,6 +49,50 @@ fn every_field_in_both_spellings() {
     });
     assert_eq!(decode(camel), Ok(wanted.clone()));
     assert_eq!(decode(snake), Ok(wanted));
+}
+
+/// E2: a model can state every limit and ask for every grant of the tables, by all of their names.
+#[test]
+fn e2_the_sandbox_config_takes_every_limit_and_grant() {
+    let decode = |config: Value| decode(json!({"code": "1", "sandbox_config": config}));
+    for limit in Limit::ALL {
+        for name in limit.names().into_iter().flat_map(|name| [name.to_owned(), camel_case(name)]) {
+            let request = decode(json!({ &name: 7 })).expect(&name);
+            assert_eq!(request.limits.stated(), [(*limit, 7)], "{name}");
+        }
+    }
+    for grant in Grant::OF_CLIENTS {
+        let takes = |json: &Value| GrantsRequest::default().set(*grant, json).is_ok();
+        let examples = [json!(["a"]), json!({"A": "b"}), json!("a"), json!(true)];
+        let asked = examples.into_iter().find(takes).expect("a value");
+        for name in grant.names().into_iter().flat_map(|name| [name.to_owned(), camel_case(name)]) {
+            let request = decode(json!({ &name: &asked })).expect(&name);
+            let grants: Vec<_> = request.grants.asked().into_iter().map(|(it, _)| it).collect();
+            assert_eq!(grants, [*grant], "{name}");
+        }
+    }
+    let all = decode(json!({"read": true, "env": {"A": "b"}, "tools": ["x__y"]})).expect("grants");
+    assert_eq!((all.grants.read, all.grants.tools), (Access::All, Some(vec!["x__y".into()])));
+    assert_eq!(all.grants.env.get("A").map(String::as_str), Some("b"));
+    for (config, message) in [
+        (
+            json!({"memory_mb": 1, "heapLimitMB": 2}),
+            "`sandbox_config.heapLimitMB` is given twice, in two spellings",
+        ),
+        (
+            json!({"memoryMb": "1"}),
+            "`sandbox_config.memoryMb` must be a whole number from 0, not \"1\"",
+        ),
+        (json!({"env": ["A"]}), "`sandbox_config.env` must be an object of strings, not a list"),
+        (
+            json!({"command": ["rm"]}),
+            "unknown field `sandbox_config.command` (did you mean `commands`?)",
+        ),
+        // What only the user at the command line can grant.
+        (json!({"permissive": true}), "unknown field `sandbox_config.permissive`"),
+    ] {
+        assert_eq!(decode(config), Err(message.to_owned()));
+    }
 }
 
 #[test]

@@ -9,16 +9,14 @@ use crate::fault::{Diagnostics, shortened};
 use crate::fields::{FieldReader, expected, milliseconds, text};
 use crate::tasks::is_tool_name;
 use crate::tree::{FileNode, FileTree, Position};
-use belljar_contract::{EngineName, LimitsRequest};
-use belljar_workflow::{Action, Code, ResultShape, SandboxAction, TaskGrants, ToolAction};
+use belljar_contract::{EngineName, LimitsRequest, TaskGrants};
+use belljar_workflow::{Action, Code, ResultShape, SandboxAction, ToolAction};
 
 /// `settings.code`: defaults for all code of a file.
 #[derive(Debug, Clone)]
 pub(super) struct CodeSettings {
     limits: LimitsRequest,
-    modules: Option<Vec<String>>,
-    /// Whether Python may import every module.
-    permissive: bool,
+    grants: TaskGrants,
     /// Whether code sees the files of the workflow, if the file says so.
     files: Option<bool>,
 }
@@ -31,7 +29,7 @@ impl Default for CodeSettings {
             output_bytes: Some(65_536),
             ..LimitsRequest::default()
         };
-        Self { limits, modules: None, permissive: false, files: None }
+        Self { limits, grants: TaskGrants::default(), files: None }
     }
 }
 
@@ -41,9 +39,9 @@ impl CodeSettings {
         let mut fields = FieldReader::of(node, "`settings.code`", notes)?;
         let mut settings = Self::default();
         settings.limits = settings.limits(&mut fields, notes);
-        settings.modules = code::modules(&mut fields, notes);
+        settings.grants = code::grants(&mut fields, notes);
         if let Some(mode) = fields.take(&["sandbox_mode"], notes) {
-            settings.permissive = is_permissive(mode, notes);
+            settings.grants.permissive |= is_permissive(mode, notes);
         }
         code::self_enabled(&mut fields, notes);
         if fields.flag(&["enabled"], notes) == Some(true) {
@@ -60,20 +58,9 @@ impl CodeSettings {
     fn limits(&self, fields: &mut FieldReader<'_>, notes: &mut Diagnostics<'_>) -> LimitsRequest {
         let names = ["timeout_seconds", "timeout", "default_timeout"];
         let timeout = fields.take(&names, notes).and_then(|node| seconds(node, notes));
-        let own = code::limits(fields, notes);
-        LimitsRequest {
-            timeout_ms: timeout.or(own.timeout_ms).or(self.limits.timeout_ms),
-            memory_mb: own.memory_mb.or(self.limits.memory_mb),
-            output_bytes: own.output_bytes.or(self.limits.output_bytes),
-            tool_calls: own.tool_calls.or(self.limits.tool_calls),
-            ..LimitsRequest::default()
-        }
-    }
-
-    /// The grants of code, with its own modules if it names any.
-    fn grants(&self, modules: Option<Vec<String>>) -> TaskGrants {
-        let modules = modules.or_else(|| self.modules.clone());
-        TaskGrants { modules, permissive: self.permissive, ..TaskGrants::default() }
+        let mut own = code::limits(fields, notes);
+        own.timeout_ms = timeout.or(own.timeout_ms);
+        own.or(&self.limits)
     }
 
     /// The code of a node: it sees `state` as a name, and its result goes into the state.
@@ -91,7 +78,7 @@ impl CodeSettings {
             shape: ResultShape::Node,
             context,
             intent: None,
-            grants: self.grants(None),
+            grants: self.grants.clone(),
             limits: Box::new(self.limits.clone()),
             files: self.files == Some(true),
             no_room: self.files == Some(false),
@@ -262,7 +249,7 @@ impl Steps<'_, '_> {
         let source = fields.take(&["code"], self.notes);
         let language = self.language(at, &mut fields);
         let limits = self.code.limits(&mut fields, self.notes);
-        let grants = self.code.grants(code::modules(&mut fields, self.notes));
+        let grants = code::grants(&mut fields, self.notes).and(&self.code.grants);
         let files = code::filesystem(&mut fields, self.notes).or(self.code.files);
         let context = fields.take(&["context", "inputs"], self.notes);
         let values = context.map(|node| self.templates(node));
@@ -299,12 +286,14 @@ impl Steps<'_, '_> {
         let source = fields.take(&["code"], self.notes);
         code::refuse_permissions(&mut fields, self.notes);
         let _ = code::filesystem(&mut fields, self.notes);
-        let modules = code::modules(&mut fields, self.notes);
-        if modules.is_some() && action != "create" {
-            let why = "set it where the sandbox is created";
-            self.notes.warn(at, "`allowed_modules` has no effect here", why);
+        let own = code::grants(&mut fields, self.notes);
+        if let Some((grant, _)) = own.asked().first()
+            && action != "create"
+        {
+            let message = format!("`{}` has no effect here", grant.key());
+            self.notes.warn(at, message, "set it where the sandbox is created");
         }
-        let grants = self.code.grants(modules);
+        let grants = own.and(&self.code.grants);
         fields.done(self.notes);
         let sandbox = match (action.as_str(), sandbox_id) {
             ("create", _) => {

@@ -8,18 +8,14 @@ use crate::expression;
 use crate::fault::{near, shortened};
 use crate::fields::{FieldReader, expected};
 use crate::tree::{FileNode, FileTree, Position};
-use belljar_contract::LimitsRequest;
+use belljar_contract::{LimitsRequest, TaskGrants};
 use belljar_workflow::{
-    Action, AtLimit, Code, Foreach, Goto, LoopAction, ResultShape, SandboxAction, TaskGrants,
-    ToolAction, Wait, WriteAccess,
+    Action, AtLimit, Code, Foreach, Goto, LoopAction, ResultShape, SandboxAction, ToolAction, Wait,
 };
 
 /// The spellings of a task's tool and of its arguments.
 const TOOLS: [&str; 5] = ["tool", "toolId", "tool_id", "toolName", "tool_name"];
 const ARGUMENTS: [&str; 4] = ["arguments", "args", "parameters", "params"];
-
-/// The spellings of `allow_write` in `sandbox_config`.
-const WRITE: [&str; 4] = ["allow_write", "allowWrite", "allowed_write_paths", "allowedWritePaths"];
 
 /// The types of tasks, for hints.
 const KINDS: [&str; 10] = [
@@ -120,15 +116,7 @@ impl TaskReader<'_, '_> {
         if let Some(node) = fields.take(&["sandbox_config", "sandboxConfig"], self.notes) {
             let (more_grants, more_limits, files) = self.sandbox_config(node);
             has_files = files;
-            grants.read.extend(more_grants.read);
-            grants.modules = grants.modules.or(more_grants.modules);
-            if grants.write == WriteAccess::default() {
-                grants.write = more_grants.write;
-            }
-            limits.timeout_ms = limits.timeout_ms.or(more_limits.timeout_ms);
-            limits.memory_mb = limits.memory_mb.or(more_limits.memory_mb);
-            limits.output_bytes = limits.output_bytes.or(more_limits.output_bytes);
-            limits.tool_calls = limits.tool_calls.or(more_limits.tool_calls);
+            (grants, limits) = (grants.and(&more_grants), limits.or(&more_limits));
         }
         let shape = fields.take(&["shape"], self.notes).and_then(|node| self.shape(node));
         let (language, engine) = language?;
@@ -191,15 +179,7 @@ impl TaskReader<'_, '_> {
         let loose = fields.take(&["timeout"], self.notes);
         let loose = loose.and_then(|node| duration(node, self.notes));
         limits.timeout_ms = limits.timeout_ms.or(seconds.map(|s| s * 1_000)).or(loose);
-        let grants = TaskGrants {
-            read: {
-                let paths = fields.texts(&["allowed_read_paths", "allowedReadPaths"], self.notes);
-                paths.into_iter().map(|(path, _)| path).collect()
-            },
-            write: code::write_access(&mut fields, &WRITE, self.notes),
-            modules: code::modules(&mut fields, self.notes),
-            ..TaskGrants::default()
-        };
+        let grants = code::grants(&mut fields, self.notes);
         code::refuse_permissions(&mut fields, self.notes);
         let files = code::filesystem(&mut fields, self.notes);
         fields.tolerate(

@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::{good, ids, task, warnings};
 use crate::{CodeExecution, Format, FormatOptions, read, read_tasks};
+use belljar_contract::Access;
 use belljar_workflow::{
     Action, AtLimit, Compensation, Decider, OnError, Reducer, SandboxAction, Wait,
 };
@@ -40,7 +41,7 @@ fn f8_code_with_its_sandbox_config_in_both_spellings() {
         assert_eq!(code.intent.as_deref(), Some("add"));
         assert_eq!(code.limits.timeout_ms, Some(5000));
         assert_eq!(code.limits.memory_mb, Some(128));
-        assert_eq!(code.grants.read, ["/data"]);
+        assert_eq!(code.grants.read, Access::Only(vec!["/data".into()]));
         assert_eq!(code.context["n"], json!("{{ results[\"x\"].items }}"));
         assert_eq!(code.context["m"], json!(2));
     }

@@ -1,6 +1,6 @@
 //! Code in a graph: its text, its grants and its limits.
 
-use belljar_contract::{EngineName, Limit, LimitsRequest};
+use belljar_contract::{EngineName, Limit, LimitsRequest, TaskGrants};
 use serde::{Deserialize, Serialize, Serializer, ser::SerializeMap as _};
 use serde_json::{Map, Value};
 
@@ -48,42 +48,6 @@ pub enum ResultShape {
     /// As `Value`, for the body of a node: the keys of `context` are global names, and the code may
     /// `return` at top level.
     Node,
-}
-
-/// What a code task may reach.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct TaskGrants {
-    /// Tools; unsaid, all that policy allows.
-    pub tools: Option<Vec<String>>,
-    /// Paths of the host that the code may read.
-    pub read: Vec<String>,
-    /// Paths of the host to write to.
-    pub write: WriteAccess,
-    /// Names of environment variables that the code sees.
-    pub env: Vec<String>,
-    /// Python modules; unsaid, all.
-    pub modules: Option<Vec<String>>,
-    /// Programs that bash code may run.
-    pub commands: Vec<String>,
-    /// Whether Python may import every module: its cell is as closed as any.
-    pub permissive: bool,
-}
-
-/// What of the host code may write to.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged)]
-pub enum WriteAccess {
-    /// Nothing, or all that the operator allows.
-    Said(bool),
-    /// These, if the operator allows them.
-    Paths(Vec<String>),
-}
-
-impl Default for WriteAccess {
-    fn default() -> Self {
-        Self::Said(false)
-    }
 }
 
 /// Writes limits as workflows have always had them: four that are there even when nothing states them,
@@ -141,5 +105,36 @@ mod tests {
         let read: Code =
             serde_json::from_str(&format!("{{\"limits\":{some}}}")).unwrap_or_default();
         assert_eq!((read.limits.timeout_ms, read.limits.memory_mb), (Some(500), Some(64)));
+    }
+
+    /// Likewise the text of a task's grants: read and written again it is the one of version 0.1.0, for
+    /// grants that are asked for and for those that are not.
+    #[test]
+    fn f6_grants_are_written_as_they_always_were() {
+        let none = concat!(
+            r#"{"tools":null,"read":[],"write":false,"env":[],"modules":null,"#,
+            r#""commands":[],"permissive":false}"#
+        );
+        let all = concat!(
+            r#"{"tools":["git__log"],"read":["/a","/b"],"write":["/c"],"env":["HOME"],"#,
+            r#""modules":["os"],"commands":["rm","git"],"permissive":true}"#
+        );
+        let empty = concat!(
+            r#"{"tools":[],"read":[],"write":true,"env":[],"modules":[],"#,
+            r#""commands":[],"permissive":false}"#
+        );
+        for (asked, written) in [("{}", none), (none, none), (all, all), (empty, empty)] {
+            let code: Code =
+                serde_json::from_str(&format!("{{\"grants\":{asked}}}")).expect("code");
+            assert_eq!(serde_json::to_string(&code.grants).expect("JSON"), written, "{asked}");
+        }
+        let sorted = r#"{"commands":[],"env":[],"modules":null,"permissive":false,"read":[],"tools":null,"write":false}"#;
+        let code = serde_json::to_value(Code::default()).expect("JSON");
+        assert_eq!(code["grants"].to_string(), sorted);
+        for wrong in
+            [r#"{"reads":[]}"#, r#"{"read":"/a"}"#, r#"{"write":1}"#, r#"{"env":{"A":"b"}}"#]
+        {
+            assert!(serde_json::from_str::<TaskGrants>(wrong).is_err(), "{wrong}");
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Translates the flags for files, variables and commands to grants.
 
 use std::{
+    borrow::Cow,
     env,
     ffi::OsStr,
     fs::File,
@@ -9,7 +10,9 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use belljar_contract::{CommitExecutable, ErrorCode, Grants, RunError, Workspace};
+use belljar_contract::{
+    CommitExecutable, ErrorCode, GrantKind, GrantValue, Grants, RunError, Workspace,
+};
 use belljar_paths::names;
 use belljar_project::Project;
 use rustix::{
@@ -17,42 +20,46 @@ use rustix::{
     io::Errno,
 };
 
-use super::arguments::GrantArguments;
+use super::arguments::{GrantArguments, OfRun, WorkspaceArguments};
 
-/// The grants and the workspace that the flags request.
-#[derive(Debug)]
-pub(crate) struct RequestedAccess {
-    pub(crate) grants: Grants,
-    pub(crate) workspace: Option<Workspace>,
-}
-
-/// Reads the flags. Paths become absolute, and variables without a value get their current one.
-///
-/// `executable` are listed names that a commit writes although the host would execute them: from
-/// the flags ([`commit_names`]) and from the user's file.
-pub(crate) fn requested_access(
-    arguments: &GrantArguments,
+/// The workspace that the flags request. `executable` are listed names that a commit writes although the
+/// host would execute them: from the flags ([`commit_names`]) and from the user's file.
+pub(crate) fn requested_workspace(
+    arguments: &WorkspaceArguments<OfRun>,
     executable: Vec<String>,
-) -> anyhow::Result<RequestedAccess> {
-    let here = env::current_dir().context("cannot read the current directory")?;
-    let absolute = |paths: &[PathBuf]| paths.iter().map(|path| resolve(&here, path)).collect();
-    let workspace = arguments.workspace.as_ref().map(|path| Workspace {
-        path: resolve(&here, path),
+) -> anyhow::Result<Option<Workspace>> {
+    let Some(path) = &arguments.workspace else { return Ok(None) };
+    Ok(Some(Workspace {
+        path: resolve(&here()?, path),
         commit: arguments.commit,
         executable: CommitExecutable::Names(executable),
-    });
-    let grants = Grants {
-        read: absolute(&arguments.read),
-        write: absolute(&arguments.write),
-        env: arguments.env.iter().map(|given| variable(given)).collect::<anyhow::Result<_>>()?,
-        modules: arguments.module.clone(),
-        commands: arguments.command.clone(),
-        permissive: arguments.permissive,
-    };
-    Ok(RequestedAccess { grants, workspace })
+    }))
 }
 
-pub(crate) fn variable(given: &str) -> anyhow::Result<(String, String)> {
+/// The grants that the flags request. Paths become absolute, and variables without a value get their
+/// current one.
+pub(crate) fn requested_grants<C>(arguments: &GrantArguments<C>) -> anyhow::Result<Grants> {
+    let here = here()?;
+    let mut grants = Grants::default();
+    for (grant, values) in arguments.given() {
+        let texts = || values.iter().map(|value| value.to_string_lossy());
+        let value = if grant.kind() == GrantKind::Paths {
+            GrantValue::Paths(values.iter().map(|path| resolve(&here, Path::new(path))).collect())
+        } else if grant.kind() == GrantKind::Variables {
+            GrantValue::Variables(texts().map(|given| variable(&given)).collect::<Result<_, _>>()?)
+        } else {
+            grant.kind().value_of(texts().map(Cow::into_owned).collect())
+        };
+        grants.give(*grant, value);
+    }
+    Ok(grants)
+}
+
+fn here() -> anyhow::Result<PathBuf> {
+    env::current_dir().context("cannot read the current directory")
+}
+
+fn variable(given: &str) -> anyhow::Result<(String, String)> {
     if let Some((name, value)) = given.split_once('=') {
         return Ok((name.to_owned(), value.to_owned()));
     }

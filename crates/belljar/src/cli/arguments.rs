@@ -5,6 +5,7 @@
     reason = "what stands here is the text of --help"
 )]
 
+mod grants;
 mod limits;
 mod project;
 mod session;
@@ -12,12 +13,13 @@ mod workflow;
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
-use belljar_contract::{EngineName, Language};
+use belljar_contract::{EngineName, Grant, InSession, Language, Limit};
 use belljar_project::config::quantity;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 use super::source;
 
+pub(crate) use grants::{GrantArguments, OfRun, OfWorkflow, WorkspaceArguments};
 pub(crate) use limits::LimitArguments;
 pub(crate) use project::{
     ApprovalsArguments, ApprovalsCommand, ApprovalsListArguments, ApprovalsShowArguments,
@@ -151,10 +153,7 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "JSON|@FILE", allow_hyphen_values = true)]
     pub(crate) context: Option<String>,
     /// Run in this session of the running host (see `belljar session`)
-    #[arg(long, value_name = "ID", conflicts_with_all = [
-        "workspace", "commit", "commit_executable", "read", "write", "env", "module", "command", "permissive",
-        "durable", "processes", "disk",
-    ])]
+    #[arg(long, value_name = "ID", conflicts_with_all = of_the_session())]
     pub(crate) session: Option<String>,
     /// Print the whole result as JSON
     #[arg(long)]
@@ -165,41 +164,20 @@ pub(crate) struct RunArguments {
     #[command(flatten)]
     pub(crate) tools: ToolArguments,
     #[command(flatten)]
-    pub(crate) grants: GrantArguments,
+    pub(crate) workspace: WorkspaceArguments<OfRun>,
+    #[command(flatten)]
+    pub(crate) grants: GrantArguments<OfRun>,
     #[command(flatten)]
     pub(crate) limits: LimitArguments,
 }
 
-#[derive(Debug, Default, Args)]
-#[command(next_help_heading = "Grants")]
-pub(crate) struct GrantArguments {
-    /// Directory that the code sees as /work, copy-on-write
-    #[arg(long, value_name = "DIR")]
-    pub(crate) workspace: Option<PathBuf>,
-    /// Write the changes to the workspace directory if the run succeeds
-    #[arg(long, requires = "workspace")]
-    pub(crate) commit: bool,
-    /// Also commit this name, which the host would execute, e.g. .git, .envrc
-    #[arg(long, value_name = "NAME", requires = "commit", value_delimiter = ',')]
-    pub(crate) commit_executable: Vec<String>,
-    /// File or directory the code may read, at the same path
-    #[arg(long, value_name = "PATH")]
-    pub(crate) read: Vec<PathBuf>,
-    /// File or directory the code may change directly, at the same path
-    #[arg(long, value_name = "PATH")]
-    pub(crate) write: Vec<PathBuf>,
-    /// Environment variable for the code; without VALUE, its current value
-    #[arg(long, value_name = "NAME[=VALUE]")]
-    pub(crate) env: Vec<String>,
-    /// Python module or builtin that restricted mode refuses, e.g. subprocess, eval
-    #[arg(long, value_name = "NAME")]
-    pub(crate) module: Vec<String>,
-    /// Command beyond the default set, e.g. rm, git
-    #[arg(long, value_name = "NAME")]
-    pub(crate) command: Vec<String>,
-    /// Lift Python's restricted mode; the sandbox itself stays
-    #[arg(long)]
-    pub(crate) permissive: bool,
+/// The arguments that a run in a session cannot have, because the session has them for all of its runs.
+fn of_the_session() -> Vec<&'static str> {
+    let limits = Limit::ALL.iter().filter(|limit| limit.in_session() != InSession::OfEachRun);
+    let mut names = vec!["workspace", "commit", "commit_executable", "durable"];
+    names.extend(Grant::ALL.iter().filter(|grant| grant.flag().is_some()).map(|grant| grant.key()));
+    names.extend(limits.map(|limit| limit.key()));
+    names
 }
 
 #[derive(Debug, Args)]

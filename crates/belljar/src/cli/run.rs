@@ -12,7 +12,7 @@ use belljar_project::{
 use options::ProjectOptions;
 
 use super::{
-    access::{RequestedAccess, commit_names, requested_access},
+    access::{commit_names, requested_grants, requested_workspace},
     approvals::prompt,
     arguments::RunArguments,
     artifacts, is_broken_pipe,
@@ -51,7 +51,7 @@ pub(crate) fn run(
     let source = CodeSource::load(arguments)?;
     let context = source::context(arguments, settings.maximum.context_bytes)?;
     let shown = FrameSource { code: &source.code, name: &source.shown_name };
-    let mut executable = match commit_names(&arguments.grants.commit_executable) {
+    let mut executable = match commit_names(&arguments.workspace.commit_executable) {
         Ok(names) => names,
         Err(error) => {
             let result = RunResult::not_run(belljar_runtime::run_id(), RunStatus::Failed, error);
@@ -59,7 +59,7 @@ pub(crate) fn run(
         }
     };
     executable.extend_from_slice(&settings.commit_executable);
-    let RequestedAccess { grants, workspace } = requested_access(&arguments.grants, executable)?;
+    let workspace = requested_workspace(&arguments.workspace, executable)?;
     let request = RunRequest {
         engine: arguments.engine,
         code: source.code.clone(),
@@ -67,7 +67,7 @@ pub(crate) fn run(
         file_name: source.file_name.clone(),
         context,
         limits: settings.limits(arguments.limits.given()),
-        grants,
+        grants: requested_grants(&arguments.grants)?,
         workspace,
     };
     let project = find_project(locations, settings)?;

@@ -1,5 +1,6 @@
 //! A6: limits and maxima from `belljar.toml`, found where they should be.
 
+use belljar_contract::Limit;
 use belljar_testing::sandboxed;
 use serde_json::{Value, json};
 
@@ -56,13 +57,15 @@ fn a6_a_file_that_makes_no_sense_is_named_with_the_line() {
     place.file("work/belljar.toml", "[limits]\nmemroy = '1MiB'\n");
     let outcome = place.belljar(&["run", "-c", "1"]);
     let told = outcome.stderr.replace(place.path().to_str().unwrap(), "[place]");
+    let limits = Limit::KEYS.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ");
+    let told = told.replace(&limits, "[the limits]");
     assert_eq!((outcome.status, outcome.stdout.as_str()), (Some(2), ""));
     insta::assert_snapshot!(told, @r"
     error: invalid configuration [place]/work/belljar.toml: TOML parse error at line 2, column 1
       |
     2 | memroy = '1MiB'
       | ^^^^^^
-    unknown field `memroy`, expected one of `timeout`, `cpu`, `memory`, `code_bytes`, `context_bytes`, `output_bytes`, `result_bytes`, `processes`, `open_files`, `disk`, `inodes`, `tool_calls`, `tool_timeout`, `maximum`
+    unknown field `memroy`, expected one of [the limits], `maximum`
     ");
     let outcome = place.belljar(&["run", "-c", "1", "--config", "none.toml"]);
     assert_eq!(outcome.status, Some(2));

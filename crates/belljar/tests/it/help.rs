@@ -44,6 +44,7 @@ fn help_shows_the_commands_and_examples() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "the text of a page")]
 fn help_of_run_shows_its_flags_by_kind() {
     insta::assert_snapshot!(belljar(&["run", "--help"]).stdout, @r#"
     Run TypeScript, JavaScript, Python or bash in a fresh, sealed cell
@@ -102,7 +103,9 @@ fn help_of_run_shows_its_flags_by_kind() {
           --max-output <SIZE>    Output kept per stream [default: 64 KiB]
           --max-result <SIZE>    Size of the value [default: 16 MiB]
           --processes <N>        Processes and threads [default: 32]
+          --open-files <N>       Open files [default: 256]
           --disk <SIZE>          Total size of files the code may write [default: 256 MiB]
+          --inodes <N>           Files in /work and /tmp [default: 50,000]
           --max-tool-calls <N>   Tool calls [default: 100]
           --tool-timeout <TIME>  Wall time of one tool call [default: 30 s]
 

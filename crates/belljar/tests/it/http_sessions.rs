@@ -53,8 +53,11 @@ fn b3_a_run_cannot_change_the_limits_of_its_session() {
         assert_eq!(error["code"], "request.invalid", "{name}: {error:#}");
         assert!(error["message"].as_str().is_some_and(|said| said.contains(name)), "{error:#}");
     }
-    let refused = place.belljar(&["run", "--session", &id, "--memory", "16MiB", "-c", "return 1"]);
-    assert_eq!(refused.status, Some(1), "{refused:#?}");
+    for flag in ["--memory", "--processes", "--open-files", "--disk", "--inodes"] {
+        let refused = place.belljar(&["run", "--session", &id, flag, "64", "-c", "return 1"]);
+        assert_eq!(refused.status, Some(2), "{refused:#?}");
+        assert!(refused.stderr.contains(&format!("cannot be used with '{flag} <")), "{refused:#?}");
+    }
     // Control: limits of the run itself are taken, and the session still answers.
     assert_eq!(limited(json!({ "timeout_ms": 5000 }))["result"], 1);
     let ran = place.belljar(&["run", "--session", &id, "--timeout", "5s", "-c", "return 1"]);

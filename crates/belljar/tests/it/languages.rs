@@ -218,7 +218,7 @@ fn a5_bad_grants_are_told() {
     insta::assert_snapshot!(told(&["-c", "1", "--command", "ls"]), @"request.invalid: commands cannot be granted here: the engine quickjs starts no programs");
     insta::assert_snapshot!(told(&["-l", "sh", "-c", "1", "--command", "no-such"]), @"request.invalid: the command no-such does not exist on this machine, or not below /usr");
     insta::assert_snapshot!(told(&["-l", "sh", "-c", "1", "--command", "../x"]), @r#"request.invalid: "../x" is not a name of a command"#);
-    insta::assert_snapshot!(told(&["-l", "sh", "-c", "1", "--module", "os"]), @"request.invalid: modules cannot be granted here: the engine bash has no modules to grant");
+    insta::assert_snapshot!(told(&["-l", "sh", "-c", "1", "--module", "os"]), @"request.invalid: modules cannot be granted here: the engine bash imports no modules");
     insta::assert_snapshot!(told(&["-l", "py", "-c", "1", "--env", "A-B=1"]), @r#"request.invalid: "A-B" is not a name of an environment variable"#);
 }
 

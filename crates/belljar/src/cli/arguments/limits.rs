@@ -1,4 +1,4 @@
-//! The flags of the limits, made from the contract's table: a limit with a flag is a row there.
+//! The flags of the limits, made from the contract's table: a limit is a row there.
 
 use belljar_contract::{Limit, Limits, Quantity};
 use belljar_project::config::quantity;
@@ -20,7 +20,7 @@ impl LimitArguments {
 impl Args for LimitArguments {
     fn augment_args(command: Command) -> Command {
         let command = command.next_help_heading("Limits");
-        Limit::ALL.iter().copied().filter_map(argument).fold(command, Command::arg)
+        Limit::ALL.iter().copied().map(argument).fold(command, Command::arg)
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -30,9 +30,9 @@ impl Args for LimitArguments {
 
 impl FromArgMatches for LimitArguments {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let with_flag = Limit::ALL.iter().filter(|limit| limit.flag().is_some());
+        let limits = Limit::ALL.iter();
         let given =
-            with_flag.filter_map(|limit| Some((*limit, *matches.get_one::<u64>(limit.key())?)));
+            limits.filter_map(|limit| Some((*limit, *matches.get_one::<u64>(limit.key())?)));
         Ok(Self { given: given.collect() })
     }
 
@@ -42,7 +42,7 @@ impl FromArgMatches for LimitArguments {
     }
 }
 
-fn argument(limit: Limit) -> Option<Arg> {
+fn argument(limit: Limit) -> Arg {
     let value_name = match limit.quantity() {
         Quantity::Time => "TIME",
         Quantity::Size => "SIZE",
@@ -54,6 +54,6 @@ fn argument(limit: Limit) -> Option<Arg> {
         quantity::show(limit, limit.get(&Limits::DEFAULT))
     };
     let parser = ValueParser::from(move |text: &str| quantity::parse(limit, text));
-    let argument = Arg::new(limit.key()).long(limit.flag()?).value_name(value_name);
-    Some(argument.value_parser(parser).help(format!("{} [default: {usual}]", limit.help())))
+    let argument = Arg::new(limit.key()).long(limit.flag()).value_name(value_name);
+    argument.value_parser(parser).help(format!("{} [default: {usual}]", limit.help()))
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::LimitArguments;
+use super::{GrantArguments, LimitArguments, OfWorkflow, WorkspaceArguments};
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -79,27 +79,16 @@ pub(crate) struct WorkflowRunArguments {
     /// Allow bash in that code
     #[arg(long, requires = "enable_code_execution")]
     pub(crate) enable_shell: bool,
-    /// Directory whose files the workflow starts with; its tasks work on copies
-    #[arg(long, value_name = "DIR")]
-    pub(crate) workspace: Option<PathBuf>,
-    /// Write the changed files to the workspace directory if the workflow completes
-    #[arg(long, requires = "workspace")]
-    pub(crate) commit: bool,
-    /// Also commit this name, which the host would execute, e.g. .git, .envrc
-    #[arg(long, value_name = "NAME", requires = "commit", value_delimiter = ',')]
-    pub(crate) commit_executable: Vec<String>,
-    /// File or directory that the file may let code read
-    #[arg(long, value_name = "PATH")]
-    pub(crate) read: Vec<PathBuf>,
-    /// Environment variable that the file may give to code; without VALUE, its current value
-    #[arg(long, value_name = "NAME[=VALUE]")]
-    pub(crate) env: Vec<String>,
     /// Id of the workflow [default: a new id]
     #[arg(long, value_name = "ID")]
     pub(crate) id: Option<String>,
     /// Print the outcome as JSON
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) workspace: WorkspaceArguments<OfWorkflow>,
+    #[command(flatten)]
+    pub(crate) grants: GrantArguments<OfWorkflow>,
     #[command(flatten)]
     pub(crate) limits: LimitArguments,
 }

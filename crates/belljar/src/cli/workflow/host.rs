@@ -1,8 +1,8 @@
 //! This process as a host of workflows.
 
-use std::{env, sync::Arc};
+use std::sync::Arc;
 
-use belljar_contract::RunResult;
+use belljar_contract::{Grants, RunResult};
 use belljar_project::{
     Executor, HiddenPaths, Project, ProjectWorkflows, SessionRegistry, WorkflowOptions,
     WorkflowPermissions,
@@ -11,7 +11,7 @@ use belljar_project::{
 use belljar_tools::CallObserver;
 
 use crate::cli::{
-    access::{resolve, variable},
+    access::requested_grants,
     approvals::prompt,
     arguments::{LimitArguments, WorkflowRunArguments},
     launch::{LaunchOutcome, launch, shut_down},
@@ -98,12 +98,13 @@ fn options(
 pub(super) fn requested_permissions(
     arguments: &WorkflowRunArguments,
 ) -> anyhow::Result<WorkflowPermissions> {
-    let here = env::current_dir()?;
+    // There is no flag for writing: see `workflow_help` in the contract's table.
+    let Grants { read, write, env, .. } = requested_grants(&arguments.grants)?;
     Ok(WorkflowPermissions {
         code: arguments.enable_code_execution,
         shell: Some(arguments.enable_shell),
-        readable: arguments.read.iter().map(|path| resolve(&here, path)).collect(),
-        writable: Vec::new(),
-        env: arguments.env.iter().map(|given| variable(given)).collect::<anyhow::Result<_>>()?,
+        readable: read,
+        writable: write,
+        env,
     })
 }

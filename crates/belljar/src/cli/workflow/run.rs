@@ -66,7 +66,7 @@ pub(super) async fn run(
     };
     file.warn()?;
     let here = env::current_dir()?;
-    let workspace = arguments.workspace.as_ref().map(|path| resolve(&here, path));
+    let workspace = arguments.workspace.workspace.as_ref().map(|path| resolve(&here, path));
     let new = WorkflowSubmission {
         id: arguments.id.clone(),
         inputs: inputs(arguments)?,
@@ -92,8 +92,8 @@ pub(super) async fn run(
             return Err(error.into());
         }
     };
-    let commit = arguments.commit.then_some(workspace).flatten();
-    let executable = commit_executable(&arguments.commit_executable, context)?;
+    let commit = arguments.workspace.commit.then_some(workspace).flatten();
+    let executable = commit_executable(&arguments.workspace.commit_executable, context)?;
     let options = DriveOptions { as_json: arguments.json, commit, executable, prompts };
     drive(host, &id, options, &mut signals).await
 }
