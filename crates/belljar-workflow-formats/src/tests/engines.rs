@@ -22,12 +22,14 @@ nodes:
 
 /// The language and the engine of each task that has code.
 fn engines(text: &str) -> Vec<(String, Option<EngineName>)> {
-    let of = |task: &Task| match &task.action {
-        Action::CodeExecution(code) => Some((code.language.clone(), code.engine)),
-        Action::Sandbox(SandboxAction::Create { language, engine, .. }) => {
-            Some((language.clone(), *engine))
+    let of = |task: &Task| {
+        if let Action::CodeExecution(code) = &task.action {
+            return Some((code.language.clone(), code.engine));
         }
-        _ => None,
+        let Action::Sandbox(SandboxAction::Create { language, engine, .. }) = &task.action else {
+            return None;
+        };
+        Some((language.clone(), *engine))
     };
     good(text).dag.tasks.iter().filter_map(of).collect()
 }

@@ -46,7 +46,9 @@ fn help_shows_the_commands_and_examples() {
 #[test]
 #[expect(clippy::too_many_lines, reason = "the text of a page")]
 fn help_of_run_shows_its_flags_by_kind() {
-    insta::assert_snapshot!(belljar(&["run", "--help"]).stdout, @r#"
+    let help = belljar(&["run", "--help"]).stdout;
+    let (flags, _) = help.split_once("\nExamples:").unwrap();
+    insta::assert_snapshot!(flags, @r"
     Run TypeScript, JavaScript, Python or bash in a fresh, sealed cell
 
     Usage: belljar run [OPTIONS] [FILE]
@@ -108,8 +110,14 @@ fn help_of_run_shows_its_flags_by_kind() {
           --inodes <N>           Files in /work and /tmp [default: 50,000]
           --max-tool-calls <N>   Tool calls [default: 100]
           --tool-timeout <TIME>  Wall time of one tool call [default: 30 s]
+    ");
+}
 
-    Examples:
+#[test]
+fn help_of_run_has_examples_and_says_what_the_value_is() {
+    let help = belljar(&["run", "--help"]).stdout;
+    let (_, examples) = help.split_once("\nExamples:\n").unwrap();
+    insta::assert_snapshot!(examples, @r#"
       belljar run -c '[1, 2, 3].map(n => n * n)'
       belljar run report.ts --context '{"year": 2026}' --timeout 5s --memory 64MiB
       curl -s https://example.org/data.json | belljar run -c 'context.length' --context @-
