@@ -14,9 +14,9 @@ use belljar_contract::{EngineName, RunRequest, RunResult};
 use belljar_project::{Execution, Executor, RunDurability, now_ms};
 use belljar_store::Store;
 use belljar_tools::{
-    Annotations, AuditTiming, Bridge, BridgeConfig, Glob, LocalOutcome, LocalServer, NoObserver,
-    PolicyRule, RawServer, RunContext, ServerSpec, Surroundings, Tool, ToolGrants, ToolPolicy,
-    Upstreams,
+    Annotations, AuditTiming, Bridge, BridgeConfig, CallArguments, Glob, LocalOutcome, LocalServer,
+    NoObserver, PolicyRule, RawServer, RunContext, ServerSpec, Surroundings, Tool, ToolGrants,
+    ToolPolicy, Upstreams,
 };
 use serde_json::{Map, Value, json};
 use tokio::runtime::Runtime;
@@ -94,8 +94,10 @@ impl ToolHost {
             observer: Arc::new(NoObserver),
         };
         let bridge = self.executor.bridge().context("the host has no bridge to tools")?;
-        let call = bridge.call(&context, tool, arguments.to_string().into_bytes());
-        call.await.map_err(|fault| anyhow::anyhow!(fault.message))
+        let call =
+            bridge.call(&context, tool, CallArguments::parse(arguments.to_string().into_bytes()));
+        let value = call.await.map_err(|fault| anyhow::anyhow!(fault.message))?;
+        Ok(value.into_json())
     }
 
     /// Ends the host and all its processes.

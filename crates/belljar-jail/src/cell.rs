@@ -75,9 +75,19 @@ pub struct OwnLimits {
 }
 
 impl OwnLimits {
-    /// Lowers them. Never raises one.
-    pub fn lower(&self, limits: &CellLimits) -> io::Result<()> {
-        self.inherited.map_or(Ok(()), |inherited| rlimits::apply(limits, inherited))
+    /// Lowers them. Never raises one. `/tmp` is sized by the keeper, so the limits of files are left
+    /// as they are.
+    pub fn lower(
+        &self,
+        memory_bytes: u64,
+        cpu_seconds: u64,
+        processes: u64,
+        open_files: u64,
+    ) -> io::Result<()> {
+        let (disk_bytes, inodes) = (u64::MAX, u64::MAX);
+        let limits =
+            CellLimits { memory_bytes, cpu_seconds, processes, open_files, disk_bytes, inodes };
+        self.inherited.map_or(Ok(()), |inherited| rlimits::apply(&limits, inherited))
     }
 }
 

@@ -24,8 +24,7 @@ use rustix::{
 };
 
 use crate::{
-    BranchSide, BranchStep, Brancher, CellLimits, ConfineError, ConfinedCell, Guest, OwnLimits,
-    zygote,
+    BranchSide, BranchStep, Brancher, ConfineError, ConfinedCell, Guest, OwnLimits, zygote,
 };
 
 /// Hooks of the program around the cloning of cells. Plain functions without a context.
@@ -107,16 +106,10 @@ pub extern "C" fn belljar_lower_limits(
     processes: u64,
     open_files: u64,
 ) -> c_int {
-    let limits = CellLimits {
-        memory_bytes,
-        cpu_seconds,
-        processes,
-        open_files,
-        disk_bytes: u64::MAX,
-        inodes: u64::MAX,
-    };
     let own = OWN_LIMITS.lock().unwrap_or_else(PoisonError::into_inner);
-    match own.as_ref().map(|own| own.lower(&limits)) {
+    let lowered =
+        own.as_ref().map(|own| own.lower(memory_bytes, cpu_seconds, processes, open_files));
+    match lowered {
         Some(Ok(())) => 0,
         Some(Err(error)) => error.raw_os_error().unwrap_or(libc::EIO),
         None => libc::EINVAL,

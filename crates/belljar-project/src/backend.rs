@@ -14,7 +14,7 @@ mod workflows;
 
 use std::{sync::Arc, time::Duration};
 
-use belljar_contract::{ExecuteRequest, RunError, RunRequest, RunResult, RunStatus, Verdict};
+use belljar_contract::{ExecuteRequest, RunError, RunRequest, Verdict};
 use belljar_runtime::run_id;
 use belljar_server::{
     Backend, BackgroundMeter, DecisionError, EndRun, MissingServer, PassThrough, RunInfo,
@@ -120,11 +120,12 @@ impl Backend for ProjectBackend {
     async fn execute(&self, request: ExecuteRequest, observer: RunReporter) -> RunReport {
         let id = run_id();
         let aborted = observer.aborted();
+        let language = request.language();
         let result = match self.execution(request, observer.clone()) {
             Ok(execution) => self.executor.execute_as(id, execution, aborted).await,
             Err(error) => {
                 observer.started(&id);
-                RunResult::not_run(id, RunStatus::Failed, error)
+                self.executor.refuse(id, language, error).await
             }
         };
         RunReport::ended(result)
@@ -222,9 +223,6 @@ impl Backend for ProjectBackend {
         arguments: Map<String, Value>,
         observer: RunReporter,
     ) -> Value {
-        let Some(bridge) = self.executor.bridge() else {
-            return tool_error("this project has no tools");
-        };
         let id = run_id();
         observer.started(&id);
         let context = RunContext {
@@ -235,12 +233,11 @@ impl Backend for ProjectBackend {
             code: String::new(),
             observer: Arc::new(ClientObserver { observer }),
         };
-        let arguments = serde_json::to_vec(&arguments).unwrap_or_default();
-        match bridge.call(&context, name, arguments).await {
-            Ok(json) => tool_result(&json),
-            Err(fault) => match fault.hint {
-                Some(hint) => tool_error(&format!("{} ({hint})", fault.message)),
-                None => tool_error(&fault.message),
+        match self.executor.call(&context, name, arguments.into()).await {
+            Ok(value) => tool_result(value),
+            Err(error) => match error.hint {
+                Some(hint) => tool_error(&format!("{} ({hint})", error.message)),
+                None => tool_error(&error.message),
             },
         }
     }
@@ -291,8 +288,7 @@ fn pass_through_of(tool: &Tool) -> PassThrough {
 }
 
 /// A tool's value as a `CallToolResult`.
-fn tool_result(json: &[u8]) -> Value {
-    let value: Value = serde_json::from_slice(json).unwrap_or_default();
+fn tool_result(value: Value) -> Value {
     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let mut answer = json!({ "content": [{ "type": "text", "text": text }] });
     if let (true, Some(fields)) = (value.is_object(), answer.as_object_mut()) {

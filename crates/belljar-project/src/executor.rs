@@ -4,6 +4,7 @@
 //! them. Every surface that runs code with tools (command line, MCP, HTTP) goes through
 //! [`Executor`].
 
+mod abort;
 mod budget;
 mod cache;
 mod durable;
@@ -22,13 +23,14 @@ use std::{
     time::Duration,
 };
 
-use belljar_contract::{ErrorCode, RunError, RunRequest, RunResult, RunStatus, ToolReport};
+use abort::Abort;
+use belljar_contract::{ErrorCode, Language, RunError, RunRequest, RunResult, RunStatus};
 use belljar_runtime::{BridgeLink, GuestAsk, Listener, RunOptions, ToolFault, ToolLink, run_id};
 use belljar_server::BackgroundMeter;
 use belljar_store::Store;
-use belljar_tools::{Bridge, CallObserver, NoObserver, RunBridge, RunContext, ToolGrants};
-use cache::{CacheKey, CacheSlot, UsedTools};
-use finish::RunCompletion;
+use belljar_tools::{
+    Bridge, CallObserver, NoObserver, PreparedRun, RunBridge, RunContext, ToolGrants,
+};
 use tokio::sync::mpsc;
 
 use crate::{
@@ -70,6 +72,8 @@ pub struct Executor {
     _liveness: Option<Arc<LivenessLock>>,
     /// Set when the host is stopping: runs aborted after that stay resumable.
     is_stopping: Arc<AtomicBool>,
+    /// Why this process aborts its runs, once it does.
+    abort_reason: Arc<OnceLock<&'static str>>,
 }
 
 /// A request with the tools, the journal and the observers that its project adds.
@@ -92,8 +96,6 @@ pub struct Execution {
     /// The purpose of the code, in words. With it the code gets the few tools that fit, the tools
     /// it names, and no others.
     pub intent: Option<String>,
-    /// The tools that the run got, once [`Executor::inject`] has chosen them.
-    pub report: Option<ToolReport>,
     /// Whether the run can be resumed after its host has died.
     pub durability: RunDurability,
     /// Recorded in audit rows and approvals.
@@ -126,7 +128,6 @@ impl Execution {
             request,
             tools: ToolGrants::default(),
             intent: None,
-            report: None,
             durability: RunDurability::IfAsked,
             caller: caller.into(),
             max_output_tokens: None,
@@ -149,8 +150,17 @@ impl Executor {
             announce_process(state).inspect_err(failed).ok()
         });
         let (active_runs, meter) = (ActiveIds::default(), Arc::default());
-        let is_stopping = Arc::default();
-        Self { sandbox, bridge, store, active_runs, meter, _liveness: liveness, is_stopping }
+        let (is_stopping, abort_reason) = (Arc::default(), Arc::default());
+        Self {
+            sandbox,
+            bridge,
+            store,
+            active_runs,
+            meter,
+            _liveness: liveness,
+            is_stopping,
+            abort_reason,
+        }
     }
 
     /// Registers the meter for metrics. Only the first call has an effect.
@@ -184,6 +194,13 @@ impl Executor {
         self.is_stopping.store(true, Ordering::SeqCst);
     }
 
+    /// Call this before this process aborts its runs, for example because of a signal: a run that ends
+    /// without a value afterwards was aborted for this reason, whatever else went wrong. Only the first
+    /// reason counts.
+    pub fn abort_because(&self, reason: &'static str) {
+        let _ = self.abort_reason.set(reason);
+    }
+
     fn is_stopping(&self) -> bool {
         self.is_stopping.load(Ordering::SeqCst)
     }
@@ -210,26 +227,40 @@ impl Executor {
         abort: impl Future<Output = ()>,
     ) -> RunResult {
         self.sandbox.choose_engine(&mut execution.request);
-        let mut completion = self.announce(&id, &mut execution).await;
-        let key = CacheKey::of(&execution, self.bridge.as_ref());
-        if let Some(cached) = self.cached(&execution, key.as_ref()).await {
-            execution.observer.run_begins(&id);
-            return self.finish(completion, None, RunResult { id, ..cached }).await;
-        }
-        let used = Arc::new(UsedTools::hearing_for(execution.observer.clone()));
-        execution.observer = used.clone();
-        completion.cache =
-            key.zip(execution.cache).map(|(key, ttl)| CacheSlot { key, ttl, used: used.clone() });
-        let needs_journal = self.needs_journal(&execution).await;
-        let (result, journal) = match (needs_journal, &self.store) {
-            (true, Some(store)) => self.begin_durable(id, execution, store, abort).await,
-            _ => {
+        let mut abort = Abort::new(abort);
+        let mut run = self.open(&id, execution.request.language).await;
+        run.max_output_tokens = execution.max_output_tokens;
+        let prepared = async {
+            if self.bridge.is_some() {
+                run.tools = self.inject(&mut execution).await;
+            }
+            if let Some(ttl) = execution.cache
+                && let Some(cached) = self.cached(&mut execution, ttl, &mut run).await
+            {
                 execution.observer.run_begins(&id);
-                let result = self.run_plain(RunPlace::Fresh(&self.sandbox), id, execution, abort);
-                (result.await, None)
+                return Err(RunResult { id: id.clone(), ..cached });
+            }
+            Ok(self.needs_journal(&execution).await)
+        };
+        let result = match abort.unless(prepared).await {
+            None => abort::not_started(id),
+            Some(Err(cached)) => cached,
+            Some(Ok(keeps_journal)) => {
+                let prepared = PreparedRun { keeps_journal, tools: &run.tools.injected };
+                execution.observer.run_prepared(prepared);
+                match &self.store {
+                    Some(store) if keeps_journal => {
+                        self.begin_durable(execution, store, &mut run, &mut abort).await
+                    }
+                    _ => {
+                        execution.observer.run_begins(&id);
+                        self.run_plain(None, id, execution, &mut abort).await
+                    }
+                }
             }
         };
-        self.finish(completion, journal, result).await
+        abort.look_again(&result).await;
+        self.finish(run, result).await
     }
 
     /// Runs the code in a session, with a run id chosen by the caller. Tools, budget and audit work
@@ -246,23 +277,31 @@ impl Executor {
             let message = "a run in a session cannot be durable";
             let error = RunError::new(ErrorCode::RequestInvalid, message)
                 .with_hint("omit `durable`, or run without a session");
-            return RunResult::not_run(id, RunStatus::Failed, error);
+            return self.refuse(id, execution.request.language, error).await;
         }
-        let completion = self.announce(&id, &mut execution).await;
-        let result = self.run_plain(RunPlace::In(session), id, execution, abort).await;
-        self.finish(completion, None, result).await
+        let mut abort = Abort::new(abort);
+        let mut run = self.open(&id, execution.request.language).await;
+        run.max_output_tokens = execution.max_output_tokens;
+        if self.bridge.is_some() {
+            match abort.unless(self.inject(&mut execution)).await {
+                Some(tools) => run.tools = tools,
+                None => return self.finish(run, abort::not_started(id)).await,
+            }
+        }
+        let result = self.run_plain(Some(session), id, execution, &mut abort).await;
+        abort.look_again(&result).await;
+        self.finish(run, result).await
     }
 
-    /// Decides which tools a run gets, and posts that it begins.
-    async fn announce(&self, id: &str, execution: &mut Execution) -> RunCompletion {
-        self.inject(execution).await;
-        self.post(id, "code_execution_started", &execution.request.language).await;
-        RunCompletion {
-            announced: self.announced(id),
-            tools: execution.report.clone().unwrap_or_default(),
-            max_output_tokens: execution.max_output_tokens,
-            cache: None,
-        }
+    /// The result of a request that is refused before it runs.
+    pub(crate) async fn refuse(
+        &self,
+        id: String,
+        language: Language,
+        error: RunError,
+    ) -> RunResult {
+        let run = self.open(&id, language).await;
+        self.finish(run, RunResult::not_run(id, RunStatus::Failed, error)).await
     }
 
     /// Decides whether a run keeps a journal.
@@ -274,32 +313,40 @@ impl Executor {
         }
     }
 
+    /// Runs code without a journal: in a session, or in a cell of its own.
     async fn run_plain(
         &self,
-        place: RunPlace<'_>,
+        session: Option<&Session>,
         id: String,
         execution: Execution,
         abort: impl Future<Output = ()>,
     ) -> RunResult {
         let Execution { request, tools, caller, observer, listener, .. } = execution;
-        let Some(bridge) = &self.bridge else {
-            let alone = RunOptions { id: Some(id), tools: None, listener };
-            return place.run(request, alone, abort).await;
+        let (mut link, mut calls) = (None, None);
+        if let Some(bridge) = &self.bridge {
+            let context = RunContext {
+                run_id: id.clone(),
+                caller,
+                grants: tools,
+                tool_timeout: request.limits.tool_timeout,
+                code: request.code.clone(),
+                observer,
+            };
+            let (tools, BridgeLink { asks, inputs }) = ToolLink::pair(None);
+            let run = RunBridge::plain(bridge, context, move |input| inputs.send(input));
+            (link, calls) = (Some(tools), Some(serve(run, asks)));
+        }
+        let options = RunOptions { id: Some(id), tools: link, listener };
+        let run = async {
+            match session {
+                None => self.sandbox.host().run_with(request, options, abort).await,
+                Some(session) => session.run_with(request, options, abort).await,
+            }
         };
-        let context = RunContext {
-            run_id: id.clone(),
-            caller,
-            grants: tools,
-            tool_timeout: request.limits.tool_timeout,
-            code: request.code.clone(),
-            observer,
-        };
-        let (tools, BridgeLink { asks, inputs }) = ToolLink::pair(None);
-        let calls = RunBridge::plain(bridge, context, move |input| inputs.send(input));
-        let options = RunOptions { id: Some(id), tools: Some(tools), listener };
-        let run = place.run(request, options, abort);
-        let (result, _) = tokio::join!(run, serve(calls, asks));
-        result
+        match calls {
+            Some(calls) => tokio::join!(run, calls).0,
+            None => run.await,
+        }
     }
 
     /// Posts an event without waiting for the disk (F4).
@@ -320,29 +367,6 @@ impl Executor {
             let _ = store.flush().await;
         }
         self.sandbox.shutdown().await;
-    }
-}
-
-/// Where a run takes place.
-#[derive(Debug, Clone, Copy)]
-enum RunPlace<'a> {
-    /// In a fresh cell.
-    Fresh(&'a Sandbox),
-    /// In the cell of a session.
-    In(&'a Session),
-}
-
-impl RunPlace<'_> {
-    async fn run(
-        self,
-        request: RunRequest,
-        options: RunOptions,
-        abort: impl Future<Output = ()>,
-    ) -> RunResult {
-        match self {
-            Self::Fresh(sandbox) => sandbox.run_with(request, options, abort).await,
-            Self::In(session) => session.run_with(request, options, abort).await,
-        }
     }
 }
 

@@ -33,10 +33,13 @@ const THIS_PROGRAM: &str = "/proc/self/exe";
 /// # fn example() -> Result<(), Box<dyn std::error::Error>> {
 /// use belljar_project::{Project, config::{ConfigLocations, ProjectSettings}};
 ///
-/// let locations =
-///     ConfigLocations { current: Some("/srv/project".into()), ..ConfigLocations::default() };
+/// let locations = ConfigLocations {
+///     current: Some("/srv/project".into()),
+///     variables: std::env::vars().collect(),
+///     ..ConfigLocations::default()
+/// };
 /// let settings = ProjectSettings::load(None, &locations)?;
-/// let project = Project::find(&locations, &settings, std::env::vars().collect())?;
+/// let project = Project::find(&locations, &settings)?;
 /// println!("{} servers", project.tools().servers.len());
 /// # Ok(()) }
 /// ```
@@ -75,18 +78,17 @@ impl Project {
     /// Names that make a directory a project. Belljar obeys these files, so no commit writes them.
     pub const RESERVED_NAMES: [&str; 3] = PROJECT_NAMES;
 
-    /// The project that these locations are in. `variables` replace the `${NAME}` of server
-    /// configurations, usually with the environment of the process.
+    /// The project that these locations are in.
     ///
     /// # Errors
     /// If there is no current directory, or a file that configures the project is not trusted.
     pub fn find(
         locations: &ConfigLocations,
         settings: &ProjectSettings,
-        variables: BTreeMap<String, String>,
     ) -> Result<Self, ProjectError> {
         let root = locations.root()?.ok_or(ProjectError::NoDirectory)?;
-        Ok(Self { root, tools: settings.tools.clone(), files: locations.files()?, variables })
+        let (tools, variables) = (settings.tools.clone(), locations.variables.clone());
+        Ok(Self { root, tools, files: locations.files()?, variables })
     }
 
     /// The configured servers and the policy for their tools.

@@ -14,7 +14,7 @@ pub use session::{Session, SessionBuilder};
 pub use value::{RunResultExt, ValueError};
 
 use belljar_contract::{Language, Limits, RunRequest, RunResult};
-use belljar_runtime::{Host, RunOptions};
+use belljar_runtime::Host;
 
 use crate::config::EngineSettings;
 
@@ -65,16 +65,9 @@ impl Sandbox {
         self.host.run(request).await
     }
 
-    /// The same with a name, a bridge for its tool calls and a listener, until `abort` completes: then
-    /// the run ends as aborted, with what it printed.
-    pub async fn run_with(
-        &self,
-        mut request: RunRequest,
-        options: RunOptions,
-        abort: impl Future<Output = ()>,
-    ) -> RunResult {
-        self.choose_engine(&mut request);
-        self.host.run_with(request, options, abort).await
+    /// Runs the code of the executor, which adds tools, a journal and an abort.
+    pub(crate) fn host(&self) -> &Host {
+        &self.host
     }
 
     /// States the engine of a request that names none, if one was chosen for its language. What is

@@ -185,7 +185,7 @@ impl GuestReports {
                 self.state = checked.map_err(|error| EndCause::Malformed(error.to_owned()))?;
                 Ok(())
             }
-            event @ (Event::Done { .. } | Event::Failed(_)) => Err(EndCause::Answered(event)),
+            event @ (Event::Done(_) | Event::Failed(_)) => Err(EndCause::Answered(event)),
             Event::Ready | Event::Refused { .. } => {
                 Err(EndCause::Malformed("a second handshake".to_owned()))
             }

@@ -24,7 +24,7 @@ use tokio::{
 use crate::{
     EngineSource, LaunchError, Listener, ToolLink, ZygoteKind,
     cell::Cell,
-    commands::{cell_limits, parked_limits},
+    cell_limits::{cell_limits, parked_limits},
     files::{AbandonOnDrop, CollectedFiles, Leftovers},
     grants::{self, CheckedGrants, OpenWorkspace},
     pool::Pool,

@@ -4,8 +4,8 @@
 //! usage from outside, and ends the cell at a malformed frame.
 
 mod cell;
+mod cell_limits;
 mod clock;
-mod commands;
 mod connection;
 mod engine;
 mod examine;

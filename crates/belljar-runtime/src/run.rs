@@ -15,18 +15,17 @@ use std::{
 
 use belljar_contract::{ErrorCode, Limits, RunError, RunRequest, RunStatus};
 use belljar_jail::{
-    CellKind, GuestEnd, KeeperReport,
+    CellKind, KeeperReport,
     sample::{CpuLedger, Usage},
 };
-use belljar_wire::{Command, Event, GuestGrants};
+use belljar_wire::{Command, Event, GuestGrants, GuestLimits, RunCommand};
 use serde_json::value::RawValue;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use crate::{
     StopReason, ToolLink,
-    cell::{Cell, CellBody},
+    cell::Cell,
     clock::{RunClock, Tick},
-    commands::run_command,
     connection::GuestConnection,
     exchange::{self, GuestReports},
     transcript::{TooMuchOutput, Transcript},
@@ -35,7 +34,7 @@ use crate::{
 pub(crate) use memory::slack_bytes;
 use memory::{MemoryVerdict, MemoryWatch};
 pub(crate) use meter::{CellMeter, UsageMeter};
-pub(crate) use verdict::{aborted, crashed, judge, out_of_memory};
+pub(crate) use verdict::{aborted, crashed, out_of_memory};
 
 /// A guest that can still answer says itself where it was when its time ran out. The host ends a guest
 /// that cannot this much later.
@@ -91,9 +90,28 @@ impl RunSpec {
         collect: CollectFiles,
         kind: CellKind,
     ) -> Self {
-        let limits = request.limits;
-        let durable = tools.as_ref().and_then(|tools| tools.durable.clone());
-        Self { command: run_command(request, grants, durable, kind), limits, collect, tools }
+        let RunRequest { code, language, file_name, context, limits, .. } = request;
+        let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let context =
+            context.map_or_else(Vec::new, |json| String::from(Box::<str>::from(json)).into());
+        let command = Command::Run(RunCommand {
+            language,
+            file_name,
+            limits: GuestLimits {
+                memory_bytes: limits.memory,
+                wall_ms: milliseconds(limits.timeout),
+                cpu_ms: milliseconds(limits.cpu),
+                result_bytes: u32::try_from(limits.result_bytes).unwrap_or(u32::MAX),
+                processes: limits.processes,
+                open_files: limits.open_files,
+            },
+            grants,
+            code,
+            context,
+            durable: tools.as_ref().and_then(|tools| tools.durable.clone()),
+            session: matches!(kind, CellKind::Session),
+        });
+        Self { command, limits, collect, tools }
     }
 }
 
@@ -147,7 +165,7 @@ pub(crate) async fn drive(
         end = Some(how);
         run.usage.raise(Duration::from_micros(cpu_us), peak_memory_bytes);
     }
-    CellRunOutcome { work, ..run.judged(end, None, body, &limits).await }
+    CellRunOutcome { work, ..run.judge(end, None, body, &limits).await }
 }
 
 /// Sends the command and serves the guest until it has answered or something ends the run.
@@ -178,28 +196,6 @@ impl GuestRun {
     /// Whether the guest has ended, so that its keeper can say how.
     pub(crate) fn has_guest_ended(&self) -> bool {
         !self.is_guest_alive || matches!(self.cause, EndCause::Silent)
-    }
-
-    /// Turns the end of the run into its outcome. `end` is how the guest ended, `cell_end` why the host
-    /// ended its whole cell, if either did.
-    pub(crate) async fn judged(
-        self,
-        end: Option<GuestEnd>,
-        cell_end: Option<RunError>,
-        cell: &CellBody,
-        limits: &Limits,
-    ) -> CellRunOutcome {
-        let Self { cause, usage, reports, .. } = self;
-        let mut stop_status = None;
-        if let EndCause::Stopped(reason) = &cause {
-            stop_status = Some(reason.status());
-        }
-        let outcome = match cell_end {
-            Some(why) if matches!(cause, EndCause::Silent) => Err(why),
-            _ => judge(cause, end, cell, limits).await,
-        };
-        let outcome = usage.blame_memory(outcome, limits);
-        CellRunOutcome { outcome, stop_status, usage, work: None, reports }
     }
 }
 

@@ -14,8 +14,8 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-pub use canonical::{UnreadableArguments, read};
-pub(crate) use canonical::{canonical, is_recorded_as};
+pub use canonical::{CallArguments, UnreadableArguments, read};
+pub(crate) use canonical::{ReadArguments, is_recorded_as};
 pub use fault::{ArgumentFault, FaultKind};
 
 use crate::{

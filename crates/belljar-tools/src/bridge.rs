@@ -25,8 +25,8 @@ use belljar_wire::{ToolCall, ToolFault};
 
 use crate::{
     CallTime, Catalogue, Finder, Glob, LISTING_TIMEOUT, Overrides, PolicyDecision, PolicySubject,
-    Tool, ToolGrants, ToolPolicy, Trust, UpstreamError, Upstreams, arguments::canonical,
-    local::LocalServer,
+    Tool, ToolGrants, ToolPolicy, ToolValue, Trust, UpstreamError, Upstreams,
+    arguments::CallArguments, local::LocalServer,
 };
 
 pub use approval::ApprovalNotice;
@@ -98,10 +98,21 @@ pub struct RunContext {
     pub observer: Arc<dyn CallObserver>,
 }
 
+/// What is decided about a run right before it begins.
+#[derive(Debug, Clone, Copy)]
+pub struct PreparedRun<'a> {
+    /// Whether it can be resumed after its host has died.
+    pub keeps_journal: bool,
+    /// The tools it was given by name or for its intent; empty if it may use all that policy allows.
+    pub tools: &'a [String],
+}
+
 /// Is notified of what happens in a run, while it happens.
 pub trait CallObserver: Send + Sync + std::fmt::Debug {
     /// The run begins. A durable run is on disk by then, so its id may be handed out.
     fn run_begins(&self, _run_id: &str) {}
+    /// It is decided which tools the run gets and whether it keeps a journal; it begins next.
+    fn run_prepared(&self, _run: PreparedRun<'_>) {}
     /// A call waits for a person.
     fn approval_waits(&self, _notice: &ApprovalNotice) {}
     /// A person decided, or time ran out.
@@ -293,12 +304,12 @@ impl Bridge {
         &self,
         run: &RunContext,
         tool: &str,
-        arguments: Vec<u8>,
-    ) -> Result<Vec<u8>, ToolFault> {
+        arguments: CallArguments,
+    ) -> Result<ToolValue, ToolFault> {
+        let CallArguments { text: arguments, read } = arguments;
         let tool = tool.to_owned();
-        let arguments = canonical(&arguments).unwrap_or(arguments);
         let call = ToolCall { call: 1, server: None, tool, line: None, arguments };
-        self.perform(run, &call, &call::OpenGate::new(self, |_| ())).await
+        self.perform(run, &call, read, &call::OpenGate::new(self, |_| ())).await
     }
 
     /// Ends all upstream servers and waits for them, for a few seconds at most.

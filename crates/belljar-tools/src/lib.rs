@@ -22,12 +22,12 @@ mod upstream;
 mod visible;
 
 pub use arguments::{
-    ArgumentFault, FaultKind, UnreadableArguments, check as check_arguments,
+    ArgumentFault, CallArguments, FaultKind, UnreadableArguments, check as check_arguments,
     read as read_arguments, validate,
 };
 pub use bridge::{
     ApprovalNotice, AuditTiming, Bridge, BridgeConfig, CallObserver, JournalError, NoObserver,
-    RunBridge, RunContext, ToolReach,
+    PreparedRun, RunBridge, RunContext, ToolReach,
 };
 #[doc(hidden)]
 pub use crash::crash_point;
@@ -37,7 +37,7 @@ pub use policy::{
     Condition, Glob, Overrides, PolicyDecision, PolicyRule, PolicySubject, PolicyVerdict,
     RuleError, ToolGrants, ToolPolicy, Trust,
 };
-pub use results::{AnswerParts, Block, ToolFailure, value_of};
+pub use results::{ToolFailure, ToolValue, value_of};
 pub use search::{Finder, Hit, ToolQuery};
 pub use servers::{
     RawServer, ServerConfigError, ServerSpec, Surroundings, TransportSpec, read_mcp_json,

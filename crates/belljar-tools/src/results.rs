@@ -1,10 +1,10 @@
 //! The one rule that turns the answer of a tool into a value for guest code.
 //!
 //! The rule is written for users in `docs/tools.md`, "What a tool returns"; the two change
-//! together. The value is made as JSON bytes, because that is what crosses to the cell: a large text
-//! that is JSON already is checked and passed on as it came, never built and written again.
+//! together. JSON bytes cross to a cell: a large text that is JSON already is checked and passed on as
+//! it came, never built and written again. The host takes the value itself.
 
-use std::fmt;
+use std::{borrow::Cow, fmt, io};
 
 use serde::{
     Deserialize, Deserializer, Serialize,
@@ -12,79 +12,70 @@ use serde::{
 };
 use serde_json::Value;
 
+use crate::upstream::{ContentBlock, ToolAnswer};
+
+/// A value with more bytes of JSON is dropped on a blocking thread.
+const BIG: usize = 1 << 20;
 /// Longer error texts are cut: a guest needs the beginning, and a log must not be flooded.
 const MAX_MESSAGE: usize = 16 * 1024;
 
-/// The answer of a server to a call, and the schema it should follow.
-#[derive(Debug, Clone, Copy)]
-pub struct AnswerParts<'a> {
-    /// Its structured content, if it sent any.
-    pub structured: Option<&'a Value>,
-    /// Its content, in order.
-    pub content: &'a [Block<'a>],
-    /// Whether it says that the call failed.
-    pub is_error: bool,
-    /// The output schema the tool declares, if any.
-    pub output_schema: Option<&'a Value>,
+/// What a call gave. It is JSON text for guest code and a value for the host; whichever of the two it
+/// was made as, only the other has to be made.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ToolValue {
+    /// A value of the host: structured content, or what a local tool returned.
+    Value(Value),
+    /// What the server sent instead of structured content.
+    Content(Vec<ContentBlock>),
+    /// JSON text that was checked.
+    Json(Vec<u8>),
 }
 
-/// A piece of content. Serialised, it is the object guest code gets for it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-pub enum Block<'a> {
-    /// Text, which may be JSON.
-    Text {
-        /// The text as the server sent it.
-        text: &'a str,
-    },
-    /// A picture, as encoded bytes.
-    #[serde(rename_all = "camelCase")]
-    Image {
-        /// Its bytes in base64.
-        data: &'a str,
-        /// The media type of the picture.
-        mime_type: &'a str,
-    },
-    /// A sound, as encoded bytes.
-    #[serde(rename_all = "camelCase")]
-    Audio {
-        /// Its bytes in base64.
-        data: &'a str,
-        /// The media type of the sound.
-        mime_type: &'a str,
-    },
-    /// A resource, with its content.
-    #[serde(rename_all = "camelCase")]
-    Resource {
-        /// The URI of the resource.
-        uri: &'a str,
-        /// The media type of the content.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        mime_type: Option<&'a str>,
-        /// Its content if that is text.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        text: Option<&'a str>,
-        /// Its content in base64 if not.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        blob: Option<&'a str>,
-    },
-    /// Where a resource is.
-    #[serde(rename_all = "camelCase")]
-    ResourceLink {
-        /// The URI of the resource.
-        uri: &'a str,
-        /// The name of the resource.
-        name: &'a str,
-        /// The server's own words about it.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        description: Option<&'a str>,
-        /// The media type of its content.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        mime_type: Option<&'a str>,
-    },
-    /// A kind this version does not know, as the server sent it.
-    #[serde(untagged)]
-    Other(&'a Value),
+impl ToolValue {
+    /// The value as JSON. A big value is dropped on a blocking thread.
+    pub fn into_json(self) -> Vec<u8> {
+        match self {
+            Self::Value(value) => {
+                let json = json(&value);
+                if json.len() > BIG {
+                    drop(tokio::task::spawn_blocking(move || drop(value)));
+                }
+                json
+            }
+            Self::Content(content) => content_json(&content),
+            Self::Json(json) => json,
+        }
+    }
+
+    /// The value itself.
+    pub fn into_value(self) -> Value {
+        match self {
+            Self::Value(value) => value,
+            Self::Content(_) | Self::Json(_) => self.parsed().into_owned(),
+        }
+    }
+
+    /// The value itself, without giving this up.
+    pub(crate) fn parsed(&self) -> Cow<'_, Value> {
+        match self {
+            Self::Value(value) => Cow::Borrowed(value),
+            Self::Content(content) => Cow::Owned(match content.as_slice() {
+                [] => Value::Null,
+                [only] => block_value(only),
+                several => several.iter().map(block_value).collect(),
+            }),
+            Self::Json(json) => Cow::Owned(serde_json::from_slice(json).unwrap_or_default()),
+        }
+    }
+
+    /// Whether its JSON takes more than about so many bytes.
+    pub(crate) fn is_larger_than(&self, bytes: usize) -> bool {
+        match self {
+            Self::Value(value) => serde_json::to_writer(ByteBudget(bytes), value).is_err(),
+            Self::Content(content) => content.iter().map(text_bytes).sum::<usize>() > bytes,
+            Self::Json(json) => json.len() > bytes,
+        }
+    }
 }
 
 /// The tool reported an error.
@@ -95,29 +86,18 @@ pub struct ToolFailure {
     pub message: String,
 }
 
-/// The value guest code gets, as JSON.
-pub fn value_of(answer: AnswerParts<'_>) -> Result<Vec<u8>, ToolFailure> {
+/// The value of an answer; `output_schema` is what the tool declares.
+pub fn value_of(
+    answer: ToolAnswer,
+    output_schema: Option<&Value>,
+) -> Result<ToolValue, ToolFailure> {
     if answer.is_error {
-        return Err(ToolFailure { message: message_of(answer) });
+        return Err(ToolFailure { message: message_of(&answer) });
     }
-    if let Some(structured) = answer.structured {
-        return Ok(json(unwrapped(structured, answer.output_schema)));
-    }
-    match answer.content {
-        [] => Ok(b"null".to_vec()),
-        [only] => Ok(block_value(only)),
-        several => {
-            let mut list = vec![b'['];
-            for (at, block) in several.iter().enumerate() {
-                if at > 0 {
-                    list.push(b',');
-                }
-                list.extend_from_slice(&block_value(block));
-            }
-            list.push(b']');
-            Ok(list)
-        }
-    }
+    Ok(match answer.structured {
+        Some(structured) => ToolValue::Value(unwrapped(structured, output_schema)),
+        None => ToolValue::Content(answer.content),
+    })
 }
 
 /// Whether a schema says that a server of the FastMCP kind wrapped a value, because structured
@@ -126,33 +106,98 @@ pub(crate) fn is_wrapped(output_schema: &Value) -> bool {
     output_schema.get("x-fastmcp-wrap-result") == Some(&Value::Bool(true))
 }
 
-fn unwrapped<'a>(structured: &'a Value, output_schema: Option<&Value>) -> &'a Value {
+fn unwrapped(mut structured: Value, output_schema: Option<&Value>) -> Value {
     let wrapped = output_schema.is_some_and(is_wrapped);
-    match structured.as_object() {
-        Some(fields) if wrapped && fields.len() == 1 => fields.get("result").unwrap_or(structured),
+    match structured.as_object_mut() {
+        Some(fields) if wrapped && fields.len() == 1 => {
+            fields.get_mut("result").map(Value::take).unwrap_or(structured)
+        }
         _ => structured,
     }
 }
 
-fn block_value(block: &Block<'_>) -> Vec<u8> {
-    match block {
-        Block::Text { text } => text_value(text),
-        Block::Image { .. }
-        | Block::Audio { .. }
-        | Block::Resource { .. }
-        | Block::ResourceLink { .. }
-        | Block::Other(_) => json(block),
+fn content_json(content: &[ContentBlock]) -> Vec<u8> {
+    match content {
+        [] => b"null".to_vec(),
+        [only] => block_json(only),
+        several => {
+            let mut list = vec![b'['];
+            for (at, block) in several.iter().enumerate() {
+                if at > 0 {
+                    list.push(b',');
+                }
+                list.extend_from_slice(&block_json(block));
+            }
+            list.push(b']');
+            list
+        }
     }
 }
 
-/// JSON text of an object or an array as what it is, any other text as text: a text that happens
-/// to be a number or `null` must not change its kind from one call to the next.
-fn text_value(text: &str) -> Vec<u8> {
-    let trimmed = text.trim_matches([' ', '\t', '\n', '\r']);
-    if trimmed.starts_with(['{', '[']) && serde_json::from_str::<ValidJson>(trimmed).is_ok() {
-        return trimmed.as_bytes().to_vec();
+fn block_json(block: &ContentBlock) -> Vec<u8> {
+    match block {
+        ContentBlock::Text { text } => match json_text(text) {
+            Some(json) => json.as_bytes().to_vec(),
+            None => json(text),
+        },
+        ContentBlock::Image { .. }
+        | ContentBlock::Audio { .. }
+        | ContentBlock::Resource { .. }
+        | ContentBlock::ResourceLink { .. } => json(block),
+        ContentBlock::Other { .. } => b"null".to_vec(),
     }
-    json(text)
+}
+
+fn block_value(block: &ContentBlock) -> Value {
+    match block {
+        ContentBlock::Text { text } => match json_text(text) {
+            Some(json) => serde_json::from_str(json).unwrap_or_default(),
+            None => text.as_str().into(),
+        },
+        ContentBlock::Image { .. }
+        | ContentBlock::Audio { .. }
+        | ContentBlock::Resource { .. }
+        | ContentBlock::ResourceLink { .. } => serde_json::to_value(block).unwrap_or_default(),
+        ContentBlock::Other { .. } => Value::Null,
+    }
+}
+
+/// The JSON of a text that is an object or an array. Any other text stays text: a text that happens to
+/// be a number or `null` must not change its kind from one call to the next.
+fn json_text(text: &str) -> Option<&str> {
+    let trimmed = text.trim_matches([' ', '\t', '\n', '\r']);
+    let is_json =
+        trimmed.starts_with(['{', '[']) && serde_json::from_str::<ValidJson>(trimmed).is_ok();
+    is_json.then_some(trimmed)
+}
+
+/// The bytes of what a block holds.
+fn text_bytes(block: &ContentBlock) -> usize {
+    match block {
+        ContentBlock::Text { text } => text.len(),
+        ContentBlock::Image { data, .. } | ContentBlock::Audio { data, .. } => data.len(),
+        ContentBlock::Resource { uri, text, blob, .. } => {
+            uri.len() + text.as_ref().or(blob.as_ref()).map_or(0, String::len)
+        }
+        ContentBlock::ResourceLink { uri, name, description, .. } => {
+            uri.len() + name.len() + description.as_ref().map_or(0, String::len)
+        }
+        ContentBlock::Other { .. } => 0,
+    }
+}
+
+/// Fails once more than so many bytes are written to it.
+struct ByteBudget(usize);
+
+impl io::Write for ByteBudget {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 = self.0.checked_sub(bytes.len()).ok_or(io::ErrorKind::FileTooLarge)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Types of this module and texts always have a JSON form.
@@ -160,21 +205,23 @@ fn json(value: impl Serialize) -> Vec<u8> {
     serde_json::to_vec(&value).unwrap_or_else(|_| b"null".to_vec())
 }
 
-fn message_of(answer: AnswerParts<'_>) -> String {
+fn message_of(answer: &ToolAnswer) -> String {
     let texts: Vec<&str> = answer
         .content
         .iter()
         .filter_map(|block| match block {
-            Block::Text { text } | Block::Resource { text: Some(text), .. } => Some(*text),
-            Block::Image { .. }
-            | Block::Audio { .. }
-            | Block::Resource { .. }
-            | Block::ResourceLink { .. }
-            | Block::Other(_) => None,
+            ContentBlock::Text { text } | ContentBlock::Resource { text: Some(text), .. } => {
+                Some(text.as_str())
+            }
+            ContentBlock::Image { .. }
+            | ContentBlock::Audio { .. }
+            | ContentBlock::Resource { .. }
+            | ContentBlock::ResourceLink { .. }
+            | ContentBlock::Other { .. } => None,
         })
         .filter(|text| !text.trim().is_empty())
         .collect();
-    let message = match (texts.is_empty(), answer.structured) {
+    let message = match (texts.is_empty(), &answer.structured) {
         (false, _) => texts.join("\n"),
         (true, Some(structured)) => structured.to_string(),
         (true, None) => "the tool reported an error without a message".to_owned(),

@@ -16,7 +16,7 @@ mod tool;
 pub use belljar_contract::{ErrorCode, ErrorKind, Language, Stream};
 pub use error::GuestError;
 pub use frame::{Caps, DecodeError, Header, MAX_HEAD_BYTES};
-pub use message::{Command, Event, GuestGrants, GuestLimits, Message, RunCommand};
+pub use message::{Command, Event, GuestGrants, GuestLimits, Message, RunCommand, RunValue};
 pub use stream::{ReadError, read_message, write_message};
 pub use tool::{Durable, GuestAsk, GuestInput, StopReason, ToolCall, ToolFault, ToolReply};
 

@@ -118,6 +118,17 @@ pub enum Command {
     Reroot,
 }
 
+/// The value of a run that succeeded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunValue {
+    /// Something is not in the JSON as it was: NaN became null, keys with one text became one.
+    pub lossy: bool,
+    /// A table had more rows than come back.
+    pub cut: bool,
+    /// The value as JSON.
+    pub value: Vec<u8>,
+}
+
 /// A message of a cell to the host. The host trusts nothing in it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
@@ -162,14 +173,7 @@ pub enum Event {
         value: Vec<u8>,
     },
     /// The run ended with a value.
-    Done {
-        /// Something is not in the JSON as it was: NaN became null, keys with one text became one.
-        lossy: bool,
-        /// A table had more rows than come back.
-        cut: bool,
-        /// The value as JSON.
-        value: Vec<u8>,
-    },
+    Done(RunValue),
     /// The run ended with an error.
     Failed(GuestError),
     /// The guest has branched. The copy sends [`Event::Ready`] on its own socket once it has its
@@ -351,7 +355,7 @@ impl Message for Event {
                 frame(TIMER_WANTED, &TimerWantedHead { at_ms: *at_ms }, vec![])
             }
             Self::State { cut, value } => frame(STATE, &StateHead { cut: *cut }, vec![value]),
-            Self::Done { lossy, cut, value } => {
+            Self::Done(RunValue { lossy, cut, value }) => {
                 frame(DONE, &DoneHead { lossy: *lossy, cut: *cut }, vec![value])
             }
             Self::Failed(error) => frame(FAILED, error, vec![]),
@@ -375,7 +379,7 @@ impl Message for Event {
             }
             DONE => {
                 let DoneHead { lossy, cut } = serde_json::from_slice(head)?;
-                Ok(Self::Done { lossy, cut, value: body })
+                Ok(Self::Done(RunValue { lossy, cut, value: body }))
             }
             TOOL_CALL => Ok(Self::ToolCall(ToolCall::from_parts(head, body)?)),
             // A body anywhere else is smuggled data.

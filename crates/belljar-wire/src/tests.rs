@@ -6,8 +6,8 @@ use proptest::prelude::*;
 
 use crate::{
     Caps, Command, DecodeError, Durable, ErrorCode, Event, GuestError, GuestGrants, GuestLimits,
-    Header, Language, Message, ReadError, RunCommand, Stream, ToolCall, ToolReply, read_message,
-    write_message,
+    Header, Language, Message, ReadError, RunCommand, RunValue, Stream, ToolCall, ToolReply,
+    read_message, write_message,
 };
 
 const CAPS: Caps = Caps { body_bytes: 1 << 20, text_bytes: 1 << 20 };
@@ -113,7 +113,7 @@ fn event() -> impl Strategy<Value = Event> {
         any::<u32>().prop_map(|at| Event::TimerWanted { at_ms: f64::from(at) }),
         (any::<bool>(), any::<Vec<u8>>()).prop_map(|(cut, value)| Event::State { cut, value }),
         (any::<bool>(), any::<bool>(), any::<Vec<u8>>())
-            .prop_map(|(lossy, cut, value)| Event::Done { lossy, cut, value }),
+            .prop_map(|(lossy, cut, value)| Event::Done(RunValue { lossy, cut, value })),
         (code, "\\PC{0,80}", any::<u32>(), any::<u32>()).prop_map(|(code, text, line, column)| {
             Event::Failed(GuestError::new(code, &*text).at(line, column).with_hint(&*text))
         }),
@@ -160,7 +160,7 @@ proptest! {
 
 #[test]
 fn a_body_over_the_cap_is_refused_before_it_is_read() {
-    let large = Event::Done { lossy: false, cut: false, value: vec![b'0'; 2000] };
+    let large = Event::Done(RunValue { lossy: false, cut: false, value: vec![b'0'; 2000] });
     let read = read_message::<Event>(
         &mut Cursor::new(bytes_of(&large)),
         Caps { body_bytes: 1999, ..CAPS },
@@ -251,7 +251,7 @@ fn printed_text_has_a_cap_of_its_own() {
         read,
         Err(ReadError::Decode(DecodeError::BodyTooLarge { bytes: 100, cap: 99 }))
     ));
-    let value = Event::Done { lossy: false, cut: false, value: vec![b'0'; 100] };
+    let value = Event::Done(RunValue { lossy: false, cut: false, value: vec![b'0'; 100] });
     assert_eq!(read_message::<Event>(&mut Cursor::new(bytes_of(&value)), caps).unwrap(), value);
 }
 

@@ -19,10 +19,12 @@ mod stderr;
 use std::path::PathBuf;
 
 use belljar_contract::EngineName;
-use belljar_wire::{ErrorCode, GuestError, GuestGrants, GuestLimits, Language, RunCommand};
+use belljar_wire::{
+    ErrorCode, GuestError, GuestGrants, GuestLimits, Language, RunCommand, RunValue,
+};
 
 use crate::{
-    CodeRunner, Engine, HostLink, RunValue,
+    CodeRunner, Engine, HostLink,
     engine::name_output,
     zygote::{RESUME_ARGUMENT, become_zygote_of_programs, resume_zygote},
 };

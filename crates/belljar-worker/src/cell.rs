@@ -3,12 +3,10 @@
 
 use std::{os::unix::net::UnixStream, time::Duration};
 
-use belljar_jail::{
-    BranchSide, Brancher, CellLimits, ConfineError, ConfinedCell, Guest, OwnLimits,
-};
+use belljar_jail::{BranchSide, Brancher, ConfineError, ConfinedCell, Guest, OwnLimits};
 use belljar_wire::{Command, ErrorCode, Event, GuestError, GuestLimits, RunCommand};
 
-use crate::{CodeRunner, HostLink, RunValue};
+use crate::{CodeRunner, HostLink};
 
 /// A cell that has waited this long for its code is parked.
 const PARKED: Duration = Duration::from_millis(1);
@@ -35,7 +33,10 @@ impl<R: CodeRunner> CellMain<R> {
         }
         // No command means that the host is gone, or let go of a cell it never used.
         let Ok(Command::Run(run)) = host.receive() else { return };
-        let last = match limits.lower(&cell_limits(&run.limits)) {
+        let GuestLimits { memory_bytes, cpu_ms, processes, open_files, .. } = run.limits;
+        let cpu_seconds = cpu_ms.div_ceil(1000).saturating_add(1);
+        let lowered = limits.lower(memory_bytes, cpu_seconds, processes.into(), open_files.into());
+        let last = match lowered {
             Ok(()) => self.run(run, host),
             Err(error) => Event::Failed(GuestError::new(
                 ErrorCode::SandboxEngine,
@@ -73,10 +74,7 @@ impl<R: CodeRunner> CellMain<R> {
     }
 
     fn run(&mut self, run: RunCommand, host: &HostLink) -> Event {
-        match self.runner.run(run, host) {
-            Ok(RunValue { lossy, cut, value }) => Event::Done { lossy, cut, value },
-            Err(error) => Event::Failed(error),
-        }
+        self.runner.run(run, host).map_or_else(Event::Failed, Event::Done)
     }
 }
 
@@ -101,17 +99,5 @@ impl<R: CodeRunner> Guest for CellMain<R> {
         let mechanism = error.mechanism.as_str().to_owned();
         let message = error.source.to_string();
         let _ = HostLink::new(socket).send(&Event::Refused { mechanism, message });
-    }
-}
-
-/// `/tmp` is sized by the keeper, so its limits are left as they are.
-fn cell_limits(limits: &GuestLimits) -> CellLimits {
-    CellLimits {
-        memory_bytes: limits.memory_bytes,
-        cpu_seconds: limits.cpu_ms.div_ceil(1000).saturating_add(1),
-        processes: limits.processes.into(),
-        open_files: limits.open_files.into(),
-        disk_bytes: u64::MAX,
-        inodes: u64::MAX,
     }
 }

@@ -8,7 +8,7 @@
 use std::path::Path;
 
 use belljar_contract::EngineName;
-use belljar_wire::{Event, GuestError, RunCommand};
+use belljar_wire::{Event, GuestError, RunCommand, RunValue};
 
 use crate::{HostLink, bash::BashEngine, cpython::CPythonEngine, quickjs::QuickJsEngine};
 
@@ -33,11 +33,6 @@ pub trait Engine: Sync {
     /// confined. `handover` is the argument that the jail has added. Returns only for an engine
     /// that never does so.
     fn resume(&self, _setup: &str, _handover: &str) {}
-}
-
-/// The engine of this name.
-pub(crate) fn find(name: &str) -> Option<&'static dyn Engine> {
-    ENGINES.into_iter().find(|engine| engine.name().as_str() == name)
 }
 
 /// The part of an engine that runs code in a cell, for engines that are written in Rust.
@@ -71,17 +66,6 @@ pub(crate) fn name_output(host: &HostLink) {
     if Path::new(OUTPUT_DIRECTORY).is_dir() {
         let _ = host.send(&Event::Artifact { path: OUTPUT_DIRECTORY.to_owned() });
     }
-}
-
-/// The value of a run that succeeded.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RunValue {
-    /// Some number was NaN or infinite and became null.
-    pub lossy: bool,
-    /// A table had more rows than come back.
-    pub cut: bool,
-    /// The value as JSON.
-    pub value: Vec<u8>,
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ pub mod quickjs;
 mod zygote;
 
 pub use bash::COMMANDS_DIRECTORY;
-pub use engine::{CodeRunner, ENGINES, Engine, RunValue};
+pub use engine::{CodeRunner, ENGINES, Engine};
 pub use link::HostLink;
 pub use zygote::{
     ZYGOTE_ARGUMENT, become_zygote, become_zygote_if_asked, become_zygote_of_programs,

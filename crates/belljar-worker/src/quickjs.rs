@@ -33,13 +33,15 @@ mod zone;
 use std::rc::Rc;
 
 use belljar_contract::EngineName;
-use belljar_wire::{ErrorCode, Event, GuestError, GuestGrants, GuestLimits, Language, RunCommand};
+use belljar_wire::{
+    ErrorCode, Event, GuestError, GuestGrants, GuestLimits, Language, RunCommand, RunValue,
+};
 use rquickjs::{
     CatchResultExt, Context, Ctx, Function, Object, Persistent, Promise, Runtime, Undefined, Value,
     context::EvalOptions, object::Property,
 };
 
-use crate::{CodeRunner, Engine, HostLink, RunValue, engine::name_output, zygote::become_zygote};
+use crate::{CodeRunner, Engine, HostLink, engine::name_output, zygote::become_zygote};
 use current_run::CurrentRun;
 use error_reader::ErrorReader;
 use event_loop::EventLoop;
@@ -48,7 +50,7 @@ use library::GuestLibrary;
 use rejections::RejectionTracker;
 use sources::{History, Sources};
 use transpile::{NameScope, PredeclaredNames, Script, SourceCode, TranspileError};
-use value::{EncodeError, EncodedValue};
+use value::EncodeError;
 
 /// The jail gives the main thread 64 MiB of stack; the engine stops far below.
 const STACK_BYTES: usize = 16 << 20;
@@ -257,7 +259,7 @@ impl QuickJs {
             let value = value.restore(&ctx).map_err(failed)?;
             let library = self.library.values(&ctx).map_err(failed)?;
             match value::encode(&value, &library, limits.result_bytes as usize) {
-                Ok(EncodedValue { json, lossy }) => Ok(RunValue { lossy, cut: false, value: json }),
+                Ok(encoded) => Ok(encoded),
                 Err(EncodeError::Engine(error)) => Err(failed(error)),
                 Err(EncodeError::Misfit { what, path }) => {
                     Err(RunFailure::Reported(value::describe(what, "result", &path)))

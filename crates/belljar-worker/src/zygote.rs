@@ -7,7 +7,7 @@ use belljar_jail::{
     zygote::{self, Successor},
 };
 
-use crate::{CodeRunner, ENGINES, cell::CellMain, engine};
+use crate::{CodeRunner, ENGINES, cell::CellMain};
 
 /// The hidden first argument that makes a program become a zygote: of the first engine, or, with a
 /// name and a set-up after it, of another one.
@@ -25,15 +25,16 @@ pub fn become_zygote_if_asked() {
         .collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let [first, ..] = ENGINES;
+    let named = |name| ENGINES.into_iter().find(|engine| engine.name().as_str() == name);
     match *arguments {
         [ZYGOTE_ARGUMENT] => first.start(""),
         [ZYGOTE_ARGUMENT, name, setup] => {
-            if let Some(engine) = engine::find(name) {
+            if let Some(engine) = named(name) {
                 engine.start(setup)
             }
         }
         [RESUME_ARGUMENT, name, setup, handover] => {
-            if let Some(engine) = engine::find(name) {
+            if let Some(engine) = named(name) {
                 engine.resume(setup, handover);
             }
         }

@@ -23,7 +23,8 @@ use crate::{
     effect::{TaskFailure, WorkflowStatus},
     machine::{InputRefusal, Machine},
     workflow_store::{
-        ClaimReason, GiveBack, LeaseRequest, WorkflowLease, WorkflowStore, WorkflowStoreError,
+        ClaimReason, GiveBack, LeaseRequest, LoadedWorkflow, WorkflowLease, WorkflowStore,
+        WorkflowStoreError,
     },
 };
 
@@ -103,6 +104,21 @@ pub struct Claim {
     lease: WorkflowLease,
     /// When the claim lapses, by [`DriverClock::now_ms`].
     until_ms: i64,
+}
+
+/// A claimed workflow as the store has it, read once.
+#[derive(Debug)]
+pub struct ClaimedWorkflow {
+    claim: Claim,
+    loaded: LoadedWorkflow,
+    machine: Machine,
+}
+
+impl ClaimedWorkflow {
+    /// Its machine, for what has to be prepared before it is driven.
+    pub fn machine(&self) -> &Machine {
+        &self.machine
+    }
 }
 
 /// Why a driver left a workflow.
@@ -206,10 +222,10 @@ where
         stop: &CancellationToken,
     ) -> Result<DriveResult, DriveError> {
         let claim = self.claim(flow).await?;
-        self.drive(claim, stop).await
+        self.drive(self.read(claim).await?, stop).await
     }
 
-    /// Claims a workflow without reading it. Call [`drive`](Self::drive) next, or
+    /// Claims a workflow without reading it. Call [`read`](Self::read) next, or
     /// [`give_up`](Self::give_up) if the workflow cannot be driven.
     pub async fn claim(&self, flow: &str) -> Result<Claim, DriveError> {
         let until_ms = self.clock.now_ms().saturating_add(self.lease_ms());
@@ -229,29 +245,34 @@ where
         let _ = self.store.release(&claim.lease, GiveBack::Failed).await;
     }
 
+    /// Reads a claimed workflow; [`drive`](Self::drive) it next. One that cannot be read is given back:
+    /// another host may be able to read it.
+    pub async fn read(&self, claim: Claim) -> Result<ClaimedWorkflow, DriveError> {
+        let loaded = self.store.load(&claim.lease.workflow_id, None).await;
+        let read = loaded.map_err(DriveError::from);
+        match read.and_then(|loaded| Ok((rebuild(&loaded)?, loaded))) {
+            Ok((machine, loaded)) => Ok(ClaimedWorkflow { claim, loaded, machine }),
+            Err(error) => {
+                self.give_up(claim).await;
+                Err(error)
+            }
+        }
+    }
+
     /// Drives a claimed workflow, as [`run`](Self::run) does.
     pub async fn drive(
         &self,
-        claim: Claim,
+        claimed: ClaimedWorkflow,
         stop: &CancellationToken,
     ) -> Result<DriveResult, DriveError> {
+        let ClaimedWorkflow { claim, loaded, machine } = claimed;
         let Claim { lease, until_ms: mut lease_until_ms } = claim;
-        let flow = &lease.workflow_id;
         let now_ms = self.clock.now_ms();
         if now_ms >= lease_until_ms.saturating_sub(self.lease_ms() / 3 * 2) {
             // It took a while to get here: another host may have claimed it.
             lease_until_ms = now_ms.saturating_add(self.lease_ms());
             self.store.renew(&lease, self.lapses_ms()).await?;
         }
-        let loaded = self.store.load(flow, None).await.map_err(DriveError::from);
-        let (loaded, machine) = match loaded.and_then(|loaded| Ok((rebuild(&loaded)?, loaded))) {
-            Ok((machine, loaded)) => (loaded, machine),
-            Err(error) => {
-                // Another host may be able to read it, so give it back.
-                let _ = self.store.release(&lease, GiveBack::Failed).await;
-                return Err(error);
-            }
-        };
         let mut drive_loop = DriveLoop::new(self, lease, lease_until_ms, machine, &loaded);
         let outcome = drive_loop.drive(loaded, stop).await;
         drive_loop.leave(outcome).await

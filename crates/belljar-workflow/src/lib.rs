@@ -23,8 +23,8 @@ pub use dag::{
     SandboxAction, Task, ToolAction, Wait,
 };
 pub use driver::{
-    Claim, CommitPoint, DriveError, DriveResult, Driver, DriverClock, DriverOptions, Job,
-    LeaveReason, Performer, SystemClock, WhenIdle,
+    Claim, ClaimedWorkflow, CommitPoint, DriveError, DriveResult, Driver, DriverClock,
+    DriverOptions, Job, LeaveReason, Performer, SystemClock, WhenIdle,
 };
 pub use effect::{
     DecisionKind, Effect, FileEntry, Finish, InputKind, MachineInput, NotUndone, OpenIntent,

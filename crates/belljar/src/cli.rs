@@ -35,13 +35,15 @@ use std::{
     process::ExitCode,
 };
 
-use belljar_project::config::{ConfigLocations, ProjectSettings};
+use belljar_project::{
+    Project,
+    config::{ConfigLocations, ProjectSettings},
+};
 use clap::Parser as _;
 use serde::Serialize;
 use tracing_subscriber::filter::LevelFilter;
 
 use arguments::{Arguments, CliCommand};
-use project::find_project;
 use terminal::{
     json_text::{Layout, lay_out},
     style::{TextRole, TextStyle},
@@ -74,7 +76,7 @@ fn execute(arguments: Arguments) -> anyhow::Result<ExitCode> {
         print_untrusted_files(&locations);
         ProjectSettings::load(config, &locations)
     };
-    let project = || find_project(&locations, &settings()?);
+    let project = || anyhow::Ok(Project::find(&locations, &settings()?)?);
     // For commands that may call tools.
     let with_tools = || {
         let settings = settings()?;
@@ -95,7 +97,7 @@ fn execute(arguments: Arguments) -> anyhow::Result<ExitCode> {
         CliCommand::Backup(backup) => backup::backup(&backup, &project()?),
         CliCommand::Serve(serve) => {
             let settings = with_tools()?;
-            serve::serve(&serve, &settings, &locations, &find_project(&locations, &settings)?)
+            serve::serve(&serve, &settings, &locations, &Project::find(&locations, &settings)?)
         }
         CliCommand::Demo(demo) => demo::demo(demo),
         CliCommand::DemoServer => demo::serve(),
@@ -121,7 +123,7 @@ fn print_ignored_rules(settings: &ProjectSettings) {
     }
 }
 
-/// The directories that this process searches for configuration.
+/// The directories that this process searches for configuration, and its environment.
 fn locations_of_this_process() -> ConfigLocations {
     // The base-directory specification says that relative paths are ignored.
     let absolute = |name| env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
@@ -129,6 +131,10 @@ fn locations_of_this_process() -> ConfigLocations {
         current: env::current_dir().ok(),
         home: absolute("HOME"),
         config_home: absolute("XDG_CONFIG_HOME"),
+        // A configuration is text, so variables that are not UTF-8 cannot be part of it.
+        variables: env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .collect(),
     }
 }
 

@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use belljar_contract::{
-    ErrorCode, ExecuteRequest, Language, LimitsRequest, RunError, RunResult, RunStatus,
-};
+use belljar_contract::{ErrorCode, ExecuteRequest, Language, LimitsRequest, RunError, RunResult};
 use belljar_runtime::{FileError, SessionFile, SessionFileKind, most_sessions, run_id};
 use belljar_server::{
     CheckpointInfo, CheckpointTaken, FileContent, FileInfo, FileKind, FileList, RunReport,
@@ -156,14 +154,15 @@ impl ProjectBackend {
         observer: RunReporter,
     ) -> RunResult {
         let aborted = observer.aborted();
+        let language = request.language.unwrap_or_else(|| kept.session.language());
         if let Some(error) = limit_of_session(&request.limits) {
-            return RunResult::not_run(run, RunStatus::Failed, error);
+            return self.executor.refuse(run, language, error).await;
         }
         request.grants.tools = request.grants.tools.or_else(|| kept.tools.clone());
-        request.language = request.language.or(Some(kept.session.language()));
+        request.language = Some(language);
         let mut execution = match self.execution(request, observer) {
             Ok(execution) => execution,
-            Err(error) => return RunResult::not_run(run, RunStatus::Failed, error),
+            Err(error) => return self.executor.refuse(run, language, error).await,
         };
         let limits = &mut execution.request.limits;
         *limits = limits.inheriting(&kept.session.limits());

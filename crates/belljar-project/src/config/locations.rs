@@ -6,6 +6,7 @@
 //! note; a file of the user's own that others can change is an error.
 
 use std::{
+    collections::BTreeMap,
     env,
     path::{Path, PathBuf},
 };
@@ -22,7 +23,7 @@ pub const STATE_NAME: &str = ".belljar";
 /// Names that make a directory a project.
 pub const PROJECT_NAMES: [&str; 3] = [STATE_NAME, FILE_NAME, SERVERS_NAME];
 
-/// Directories that configuration is searched in.
+/// Directories that configuration is searched in, and the variables in it.
 #[derive(Debug, Default)]
 pub struct ConfigLocations {
     /// The current directory; the project is searched there and above.
@@ -31,6 +32,8 @@ pub struct ConfigLocations {
     pub home: Option<PathBuf>,
     /// The directory of `XDG_CONFIG_HOME`; `~/.config` if it is not set.
     pub config_home: Option<PathBuf>,
+    /// Replace the `${NAME}` of server configurations; usually the environment of the process.
+    pub variables: BTreeMap<String, String>,
 }
 
 impl ConfigLocations {

@@ -9,14 +9,14 @@ use std::{
     time::Duration,
 };
 
-use belljar_contract::{Isolation, RunResult, RunStatus, Tier, Truncation, hex};
+use belljar_contract::{EngineName, Isolation, RunResult, RunStatus, Tier, Truncation, hex};
 use belljar_store::Store;
-use belljar_tools::{ApprovalNotice, Bridge, CallObserver, Tool, ToolReach};
+use belljar_tools::{ApprovalNotice, Bridge, CallObserver, PreparedRun, Tool, ToolReach};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
-use super::{Execution, Executor, now_ms, stored::StoredRequest};
+use super::{Execution, Executor, finish::OpenRun, now_ms, stored::StoredRequest};
 
 /// Identifies a request in the cache.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ impl CacheKey {
     /// The key of a request that may be answered from the cache; requests with files have none. The
     /// tool policy is part of the key, so that a call which is denied by now is not answered.
     pub(super) fn of(execution: &Execution, bridge: Option<&Bridge>) -> Option<Self> {
-        if execution.cache.is_none() || execution.request.has_host_files() {
+        if execution.request.has_host_files() {
             return None;
         }
         let stored =
@@ -58,16 +58,31 @@ impl CacheKey {
 }
 
 impl Executor {
-    /// The cached result, if there is one and its tools have not changed.
+    /// The cached result of a request that may be answered from the cache. If there is none yet, the
+    /// run gets a place for it, valid for `ttl`, and its calls are watched.
     pub(super) async fn cached(
         &self,
-        execution: &Execution,
-        key: Option<&CacheKey>,
+        execution: &mut Execution,
+        ttl: Duration,
+        run: &mut OpenRun,
     ) -> Option<RunResult> {
-        let (store, CacheKey(key)) = (self.store.as_ref()?, key?);
-        execution.cache?;
-        let kept = store.cache_get(key, now_ms()).await.ok()??;
-        let kept: CachedAnswer = serde_json::from_slice(&kept).ok()?;
+        let store = self.store.as_ref()?;
+        let key = CacheKey::of(execution, self.bridge.as_ref())?;
+        let kept = store.cache_get(&key.0, now_ms()).await.ok().flatten();
+        if let Some(kept) = kept
+            && let Some(result) = self.read_cached(&kept, execution.request.engine()).await
+        {
+            return Some(result);
+        }
+        let used = Arc::new(UsedTools::hearing_for(execution.observer.clone()));
+        execution.observer = used.clone();
+        run.cache = Some(CacheSlot { key, ttl, used });
+        None
+    }
+
+    /// A cached result, if its tools have not changed.
+    async fn read_cached(&self, kept: &[u8], engine: EngineName) -> Option<RunResult> {
+        let kept: CachedAnswer = serde_json::from_slice(kept).ok()?;
         if !kept.tools.is_empty() {
             let (catalogue, _) = self.bridge.as_ref()?.catalogue().await;
             let now: BTreeSet<String> = catalogue.tools().iter().map(version).collect();
@@ -83,11 +98,7 @@ impl Executor {
             stderr: kept.stderr,
             logs: kept.logs,
             exit_code: 0,
-            isolation: Isolation {
-                tier: Tier::Cached,
-                engine: execution.request.engine(),
-                ..Isolation::default()
-            },
+            isolation: Isolation { tier: Tier::Cached, engine, ..Isolation::default() },
             cached: true,
             lossy: kept.lossy,
             truncated: kept.truncated,
@@ -153,6 +164,10 @@ impl UsedTools {
 impl CallObserver for UsedTools {
     fn run_begins(&self, run_id: &str) {
         self.further.run_begins(run_id);
+    }
+
+    fn run_prepared(&self, run: PreparedRun<'_>) {
+        self.further.run_prepared(run);
     }
 
     fn approval_waits(&self, notice: &ApprovalNotice) {

@@ -5,17 +5,20 @@ use std::{future::Future, sync::Arc, time::Duration};
 use belljar_contract::{ErrorCode, ErrorKind, RunError, RunResult, RunStatus, hex};
 use belljar_runtime::{BridgeLink, Durable, RunOptions, ToolLink};
 use belljar_store::{ClaimReason, Lease, NewRun, RunRecord, RunSummary, Store, StoreError};
-use belljar_tools::{CallObserver, RunBridge, RunContext, crash_point};
+use belljar_tools::{CallObserver, JournalError, RunBridge, RunContext, crash_point};
 use rustix::rand::{GetRandomFlags, getrandom};
 use thiserror::Error;
 
 use super::{
-    Execution, Executor, finish::RunCompletion, now_ms, serve, stored::StoredRequest, this_process,
+    Execution, Executor, abort::Abort, finish::OpenRun, now_ms, serve, stored::StoredRequest,
+    this_process,
 };
 use crate::{active::ActiveGuard, is_owner_alive};
 
 /// Delay before a failed write to the store is retried.
 const WRITE_AGAIN_AFTER: Duration = Duration::from_secs(1);
+/// The event of a run that a host continues.
+pub(super) const RESUMED: &str = "code_execution_resumed";
 
 /// The outcome of resuming a run.
 #[derive(Debug)]
@@ -63,19 +66,24 @@ impl Executor {
     /// Runs code with a journal.
     pub(super) async fn begin_durable(
         &self,
-        id: String,
         execution: Execution,
         store: &Store,
+        run: &mut OpenRun,
         abort: impl Future<Output = ()>,
-    ) -> (RunResult, Option<JournalEnd>) {
-        let Execution { request, tools, max_output_tokens, caller, report, .. } = &execution;
+    ) -> RunResult {
+        let Execution { request, tools, max_output_tokens, caller, .. } = &execution;
+        let id = run.id().to_owned();
+        if self.bridge.is_none() {
+            execution.observer.run_begins(&id);
+            return not_durable(id, "there is no bridge to keep a journal of");
+        }
         let mut stored = StoredRequest::of(request, tools, *max_output_tokens);
-        stored.report.clone_from(report);
+        stored.report = Some(run.tools.clone());
         let started_ms = now_ms();
         let seed = seed();
         // Before it is in the store, so that no host finds it there without an owner.
         let Some(active) = self.active_runs.enter(&id) else {
-            return (not_durable(id, "a run of this name is under way"), None);
+            return not_durable(id, "a run of this name is under way");
         };
         let begun = async {
             let run = NewRun {
@@ -93,12 +101,13 @@ impl Executor {
         };
         let begun = begun.await;
         execution.observer.run_begins(&id);
-        let lease = match begun {
-            Ok(lease) => lease,
-            Err(error) => return (not_durable(id, &error), None),
-        };
+        match begun {
+            Ok(lease) => run.journal = Some(RunJournal { lease, active: Some(active) }),
+            Err(error) => return not_durable(id, &error),
+        }
         let durable = Durable { seed, now_ms: started_ms as f64 };
-        self.run_durable(execution, store, (lease, active), durable, abort).await
+        let result = self.run_durable(execution, store, run, durable, abort).await;
+        result.unwrap_or_else(|error| not_durable(id, &error.to_string()))
     }
 
     /// Resumes a durable run from its journal.
@@ -150,10 +159,9 @@ impl Executor {
         let stored: StoredRequest = serde_json::from_str(&request_json).map_err(unreadable)?;
         let tools = stored.tools.clone();
         let max_output_tokens = stored.max_output_tokens;
-        let report = Some(stored.report.clone().unwrap_or_default());
+        let report = stored.report.clone().unwrap_or_default();
         let execution = Execution {
             tools,
-            report,
             max_output_tokens,
             observer,
             ..Execution::new(stored.into_request(code), summary.caller)
@@ -170,28 +178,36 @@ impl Executor {
         };
         crash_point("claimed");
         let durable = Durable { seed: summary.seed, now_ms: summary.started_ms as f64 };
-        self.post(id, "code_execution_resumed", &lease.fence).await;
-        let completion = RunCompletion {
-            announced: self.announced(id),
-            tools: execution.report.clone().unwrap_or_default(),
-            max_output_tokens,
-            cache: None,
-        };
-        let (result, journal) =
-            self.run_durable(execution, store, (lease, active), durable, abort).await;
-        Ok(ResumeOutcome::Ran(Box::new(self.finish(completion, journal, result).await)))
+        self.post(id, RESUMED, &lease.fence).await;
+        let mut run = self.opened(id);
+        (run.tools, run.max_output_tokens) = (report, max_output_tokens);
+        run.journal = Some(RunJournal { lease, active: Some(active) });
+        let mut abort = Abort::new(abort);
+        let resumed = self.run_durable(execution, store, &mut run, durable, &mut abort).await;
+        let result = resumed.unwrap_or_else(|error| {
+            // Another version may be able to read its journal: its record stays as it is.
+            run.journal = None;
+            not_durable(id.to_owned(), &error.to_string())
+        });
+        abort.look_again(&result).await;
+        Ok(ResumeOutcome::Ran(Box::new(self.finish(run, result).await)))
     }
 
+    /// Runs the code of a run whose record this process has. The error says that its journal cannot be
+    /// read.
     async fn run_durable(
         &self,
         execution: Execution,
         store: &Store,
-        (lease, active): (Lease, ActiveGuard),
+        run: &mut OpenRun,
         durable: Durable,
         abort: impl Future<Output = ()>,
-    ) -> (RunResult, Option<JournalEnd>) {
+    ) -> Result<RunResult, JournalError> {
         let Execution { request, tools, caller, observer, listener, .. } = execution;
-        let id = lease.run_id.clone();
+        let id = run.id().to_owned();
+        let (Some(bridge), Some(RunJournal { lease, .. })) = (&self.bridge, &run.journal) else {
+            return Ok(not_durable(id, "there is no bridge to keep a journal of"));
+        };
         let context = RunContext {
             run_id: id.clone(),
             caller,
@@ -200,21 +216,13 @@ impl Executor {
             code: request.code.clone(),
             observer,
         };
-        let Some(bridge) = &self.bridge else {
-            return (not_durable(id, "there is no bridge to keep a journal of"), None);
-        };
         let began_ms = durable.now_ms;
         let (tools, BridgeLink { asks, inputs }) = ToolLink::pair(Some(durable));
         let sink = move |input| inputs.send(input);
         let journal = (store.clone(), lease.clone());
-        let calls = RunBridge::durable(bridge, context, journal, began_ms, sink).await;
-        let calls = match calls {
-            Ok(calls) => calls,
-            Err(error) => return (not_durable(id, &error.to_string()), None),
-        };
-        let abandoned = AbandonGuard { executor: self.clone(), run: Some((lease.clone(), active)) };
+        let calls = RunBridge::durable(bridge, context, journal, began_ms, sink).await?;
         let options = RunOptions { id: Some(id), tools: Some(tools), listener };
-        let run = self.sandbox.run_with(request, options, abort);
+        let run = self.sandbox.host().run_with(request, options, abort);
         let (mut result, finished) = tokio::join!(run, serve(calls, asks));
         if let (true, Err(diverged)) = (ended_by_itself(&result), finished) {
             let error = Some(diverged.into());
@@ -222,7 +230,7 @@ impl Executor {
             result = RunResult { status, success: false, exit_code: 1, error, ..result };
         }
         crash_point("finished");
-        (result, Some(JournalEnd { store: store.clone(), lease, abandoned }))
+        Ok(result)
     }
 
     /// Aborts a run without an owner. Hosts no longer resume it; a person can.
@@ -230,20 +238,28 @@ impl Executor {
         let Some(store) = &self.store else { return Ok(EndRunOutcome::Elsewhere) };
         let is_had = run.status == RunStatus::Running && is_owner_alive(&run.owner);
         let active = self.active_runs.enter(&run.id).filter(|_| !is_had);
-        let Some(_active) = active else { return Ok(EndRunOutcome::Elsewhere) };
+        let Some(active) = active else { return Ok(EndRunOutcome::Elsewhere) };
         let seen = Lease { run_id: run.id.clone(), fence: run.fence };
-        match store.claim_run(seen, &this_process(), ClaimReason::Asked, now_ms()).await {
-            Ok(lease) => store.set_run_status(&lease, RunStatus::Aborted, now_ms()).await?,
+        let lease = match store.claim_run(seen, &this_process(), ClaimReason::Asked, now_ms()).await
+        {
+            Ok(lease) => lease,
             Err(StoreError::Fenced { .. }) => return Ok(EndRunOutcome::Elsewhere),
             Err(error) => return Err(error),
-        }
-        self.post(
-            &run.id,
-            super::finish::FAILED,
-            &serde_json::json!({ "status": RunStatus::Aborted }),
-        )
-        .await;
-        Ok(EndRunOutcome::Aborted)
+        };
+        let mut open = self.opened(&run.id);
+        open.journal = Some(RunJournal { lease, active: Some(active) });
+        let error = RunError::new(ErrorCode::RunAborted, "the run was ended without a host");
+        let ended = self.finish(open, RunResult::not_run(&run.id, RunStatus::Aborted, error)).await;
+        Ok(match ended.status {
+            RunStatus::Aborted => EndRunOutcome::Aborted,
+            // This host stops, and the next one resumes it.
+            RunStatus::Running
+            | RunStatus::Completed
+            | RunStatus::Failed
+            | RunStatus::Interrupted
+            | RunStatus::ApprovalRequired
+            | RunStatus::InDoubt => EndRunOutcome::Elsewhere,
+        })
     }
 }
 
@@ -256,30 +272,29 @@ pub(crate) enum EndRunOutcome {
     Elsewhere,
 }
 
-/// Writes the end of a durable run into its record.
-pub(super) struct JournalEnd {
-    store: Store,
-    lease: Lease,
-    abandoned: AbandonGuard,
+/// The record of a run that this process has, until its end is written.
+#[derive(Debug)]
+pub(super) struct RunJournal {
+    pub(super) lease: Lease,
+    /// Keeps other hosts from finding the run and resuming it.
+    pub(super) active: Option<ActiveGuard>,
 }
 
-impl JournalEnd {
+impl RunJournal {
     /// Writes how the run ended, with the result as its caller gets it; a run that can resume later is
     /// only set aside.
-    pub(super) async fn write_end(self, result: &RunResult) {
-        let Self { store, lease, abandoned } = self;
+    pub(super) async fn write_end(self, store: &Store, result: &RunResult) {
+        let Self { lease, active: _active } = self;
         let json = || serde_json::to_string(result).unwrap_or_default();
         let is_over = matches!(result.status, RunStatus::Completed | RunStatus::Failed);
         let end = RunEnd { status: result.status, result: is_over.then(json) };
-        // Active until its end is written, so that no host finds the run and resumes it.
-        let _entered = abandoned.disarm();
-        if let Err(error) = end.write(&store, &lease).await {
+        if let Err(error) = end.write(store, &lease).await {
             // The journal has its calls; only its end is missing.
             tracing::error!(
                 error = &error as &dyn std::error::Error,
                 "cannot write the end of a run; retrying"
             );
-            end.retry_write(&store, &lease, &error);
+            end.retry_write(store, &lease, &error);
         }
     }
 }
@@ -340,38 +355,6 @@ fn ended_by_itself(result: &RunResult) -> bool {
         | RunStatus::Interrupted
         | RunStatus::ApprovalRequired
         | RunStatus::InDoubt => false,
-    }
-}
-
-/// Marks a run as aborted or interrupted if its caller drops it halfway.
-struct AbandonGuard {
-    executor: Executor,
-    run: Option<(Lease, ActiveGuard)>,
-}
-
-impl AbandonGuard {
-    /// Marks the run as ended normally; until then the guard keeps it active.
-    fn disarm(mut self) -> Option<ActiveGuard> {
-        self.run.take().map(|(_, active)| active)
-    }
-}
-
-impl Drop for AbandonGuard {
-    fn drop(&mut self) {
-        let Some((lease, active)) = self.run.take() else { return };
-        let Some(store) = self.executor.store.clone() else { return };
-        let status = match self.executor.is_stopping() {
-            true => RunStatus::Interrupted,
-            false => RunStatus::Aborted,
-        };
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move {
-                let written = RunEnd { status, result: None }.write(&store, &lease).await;
-                // Active until then, so that no host finds the run and resumes it.
-                drop(active);
-                written
-            });
-        }
     }
 }
 

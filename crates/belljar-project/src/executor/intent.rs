@@ -10,14 +10,11 @@ use super::{Execution, Executor};
 const MOST: usize = 5;
 
 impl Executor {
-    /// Chooses the tools of a run and records them for its result: the named tools, and those that
-    /// fit the intent. A run that names no tools and no intent may use every tool that policy
-    /// allows, and nothing is recorded.
-    ///
-    /// [`execute`](Self::execute) does this by itself. Call it before only to learn the choice in
-    /// advance.
-    pub async fn inject(&self, execution: &mut Execution) {
-        let (Some(bridge), None) = (&self.bridge, &execution.report) else { return };
+    /// Chooses the tools of a run and reports them: the named tools, and those that fit the intent. A
+    /// run that names no tools and no intent may use every tool that policy allows, and the report is
+    /// empty.
+    pub(super) async fn inject(&self, execution: &mut Execution) -> ToolReport {
+        let Some(bridge) = &self.bridge else { return ToolReport::default() };
         let mut discovered = Vec::new();
         if let Some(intent) = execution.intent.as_deref() {
             let began = Instant::now();
@@ -32,6 +29,6 @@ impl Executor {
         if !injected.is_empty() {
             tracing::info!(?injected, "the run gets these tools");
         }
-        execution.report = Some(ToolReport { discovered, injected });
+        ToolReport { discovered, injected }
     }
 }

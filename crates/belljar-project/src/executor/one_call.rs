@@ -1,15 +1,24 @@
-//! One durable tool call without code and without a cell (D7, D8): a workflow task that may have to
-//! wait for a person. Its record is stored among the runs; a repeated request uses the same id.
+//! One tool call without code and without a cell (D7, D8): a workflow task, or a tool that a client
+//! calls by its own name.
+//!
+//! A call that may have to wait for a person is durable: its record is stored among the runs, its result
+//! passes [`Executor::finish`] like that of a run, and a repeated request uses the same id. Any other call
+//! has no record.
 
 use std::{sync::Arc, time::Duration};
 
-use belljar_contract::{RunResult, RunStatus};
-use belljar_runtime::{StopReason, ToolFault};
+use belljar_contract::{ErrorCode, RunError, RunResult, RunStatus};
+use belljar_runtime::StopReason;
 use belljar_store::{ClaimReason, Lease, NewRun, RunRecord, Store, StoreError};
-use belljar_tools::{CallObserver, RunContext, ToolGrants};
-use serde_json::value::RawValue;
+use belljar_tools::{CallArguments, CallObserver, RunContext, ToolGrants, ToolValue};
+use serde_json::{Value, value::RawValue};
 
-use super::{Executor, is_owner_alive, now_ms, this_process};
+use super::{
+    Executor,
+    durable::{RESUMED, RunJournal},
+    finish::{STARTED, leave},
+    is_owner_alive, now_ms, this_process,
+};
 
 /// The language in the record of a call without code.
 const LANGUAGE: &str = "tool";
@@ -25,8 +34,8 @@ pub(crate) struct OneCall {
     pub(crate) caller: String,
     /// The tool, as `server__tool`.
     pub(crate) tool: String,
-    /// The arguments as a JSON object.
-    pub(crate) arguments: Vec<u8>,
+    /// The arguments by name.
+    pub(crate) arguments: CallArguments,
     /// Allows this tool only.
     pub(crate) grants: ToolGrants,
     /// Longest time of the call once it is sent.
@@ -38,8 +47,8 @@ pub(crate) struct OneCall {
 /// The outcome of a durable call.
 #[derive(Debug)]
 pub(crate) enum OneCallEnd {
-    /// The call returned a value or failed.
-    Answered(Result<Vec<u8>, ToolFault>),
+    /// The call returned a value or failed, now or before.
+    Answered(Box<RunResult>),
     /// The call was sent, and its effect is unknown.
     InDoubt,
     /// The outcome cannot be written or read; holds the reason.
@@ -57,49 +66,83 @@ impl Executor {
         let (Some(bridge), Some(store)) = (&self.bridge, &self.store) else {
             return OneCallEnd::Lost("there is no tool bridge to record in a journal".to_owned());
         };
-        let (lease, has_ended) = match self.lease_of(store, &call).await {
-            Ok(lease) => lease,
+        let lease = match self.lease_of(store, &call).await {
+            Ok(ClaimedCall::Fresh(lease)) => lease,
+            Ok(ClaimedCall::Ended(json)) => {
+                let ended = serde_json::from_str(&json);
+                return ended.map_or_else(
+                    |error| OneCallEnd::Lost(format!("its result cannot be read: {error}")),
+                    OneCallEnd::Answered,
+                );
+            }
             Err(error) => return OneCallEnd::Lost(error.to_string()),
         };
         let OneCall { id, caller, tool, arguments, grants, tool_timeout, observer } = call;
-        let _under_way = self.active_runs.enter(&id);
+        let active = self.active_runs.enter(&id);
         let code = String::new();
         let run = RunContext { run_id: id.clone(), caller, grants, tool_timeout, code, observer };
         let journal = (store.clone(), lease.clone());
-        let answered = match bridge.call_durable(run, journal, &tool, arguments).await {
-            Ok(answered) => answered,
-            Err(StopReason::InDoubt(_)) => {
-                let _ = store.set_run_status(&lease, RunStatus::InDoubt, now_ms()).await;
-                return OneCallEnd::InDoubt;
+        let result = match bridge.call_durable(run, journal, &tool, arguments).await {
+            Ok(Ok(json)) => completed(id, json),
+            Ok(Err(fault)) => RunResult::not_run(id, RunStatus::Failed, fault.into()),
+            Err(StopReason::InDoubt(fault)) => {
+                RunResult::not_run(id, RunStatus::InDoubt, fault.into())
             }
             Err(StopReason::Diverged(fault) | StopReason::Failed(fault)) => {
                 return OneCallEnd::Lost(fault.message);
             }
         };
-        if !has_ended {
-            let result = result(id, &answered);
-            let json = serde_json::to_string(&result).unwrap_or_default();
-            // The outcome is in the journal; only the record does not show it.
-            let _ = store.finish_run(&lease, result.status, json, now_ms()).await;
+        // Not before: a call whose future is dropped has not ended.
+        let mut open = self.opened(&result.id);
+        open.journal = Some(RunJournal { lease, active });
+        let result = self.finish(open, result).await;
+        match result.status {
+            RunStatus::InDoubt => OneCallEnd::InDoubt,
+            RunStatus::Running
+            | RunStatus::Completed
+            | RunStatus::Failed
+            | RunStatus::Aborted
+            | RunStatus::Interrupted
+            | RunStatus::ApprovalRequired => OneCallEnd::Answered(Box::new(result)),
         }
-        OneCallEnd::Answered(answered)
     }
 
-    /// The lease for a call, and whether the call had ended before.
-    async fn lease_of(&self, store: &Store, call: &OneCall) -> Result<(Lease, bool), StoreError> {
+    /// Makes a call that has no record.
+    pub(crate) async fn call(
+        &self,
+        run: &RunContext,
+        tool: &str,
+        arguments: CallArguments,
+    ) -> Result<Value, RunError> {
+        let Some(bridge) = &self.bridge else {
+            return Err(RunError::new(ErrorCode::ToolUnknown, "this project has no tools"));
+        };
+        let called = bridge.call(run, tool, arguments).await;
+        let outcome = called.map(ToolValue::into_value).map_err(RunError::from);
+        leave(&run.run_id, outcome.as_ref().err());
+        outcome
+    }
+
+    /// The lease for a call, or its result if it had ended before.
+    async fn lease_of(&self, store: &Store, call: &OneCall) -> Result<ClaimedCall, StoreError> {
         loop {
             let Some(record) = store.run(&call.id).await? else {
-                return Ok((store.begin_run(new_record(call)).await?, false));
+                let lease = store.begin_run(new_record(call)).await?;
+                self.post(&call.id, STARTED, &LANGUAGE).await;
+                return Ok(ClaimedCall::Fresh(lease));
             };
             let RunRecord { summary, result_json, .. } = record;
-            let seen = Lease { run_id: call.id.clone(), fence: summary.fence };
-            if result_json.is_some() {
-                return Ok((seen, true));
+            if let Some(result) = result_json {
+                return Ok(ClaimedCall::Ended(result));
             }
+            let seen = Lease { run_id: call.id.clone(), fence: summary.fence };
             let is_running = summary.status == RunStatus::Running && is_owner_alive(&summary.owner);
             if !is_running && !self.active_runs.has(&call.id) {
                 match store.claim_run(seen, &this_process(), ClaimReason::Asked, now_ms()).await {
-                    Ok(lease) => return Ok((lease, false)),
+                    Ok(lease) => {
+                        self.post(&call.id, RESUMED, &lease.fence).await;
+                        return Ok(ClaimedCall::Fresh(lease));
+                    }
                     // Another process claimed it first.
                     Err(StoreError::Fenced { .. }) => {}
                     Err(error) => return Err(error),
@@ -108,6 +151,13 @@ impl Executor {
             tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
+}
+
+/// A call that this process may make, or need not make.
+enum ClaimedCall {
+    Fresh(Lease),
+    /// It had ended, with this result as JSON.
+    Ended(String),
 }
 
 fn new_record(call: &OneCall) -> NewRun {
@@ -125,21 +175,15 @@ fn new_record(call: &OneCall) -> NewRun {
     }
 }
 
-/// The result of a call in the form of a run result.
-fn result(id: String, answered: &Result<Vec<u8>, ToolFault>) -> RunResult {
-    match answered {
-        Err(fault) => RunResult::not_run(id, RunStatus::Failed, fault.clone().into()),
-        Ok(bytes) => {
-            let text = String::from_utf8_lossy(bytes).into_owned();
-            let value = RawValue::from_string(text).unwrap_or_default();
-            RunResult {
-                id,
-                status: RunStatus::Completed,
-                success: true,
-                result: value,
-                exit_code: 0,
-                ..RunResult::default()
-            }
-        }
+/// The result of a call that gave this JSON.
+fn completed(id: String, json: Vec<u8>) -> RunResult {
+    let text = String::from_utf8_lossy(&json).into_owned();
+    RunResult {
+        id,
+        status: RunStatus::Completed,
+        success: true,
+        result: RawValue::from_string(text).unwrap_or_default(),
+        exit_code: 0,
+        ..RunResult::default()
     }
 }

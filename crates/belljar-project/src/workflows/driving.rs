@@ -8,7 +8,7 @@ use std::{
 
 use belljar_workflow::{
     DriveError, DriveResult, Driver, DriverClock as _, DriverOptions, SqliteWorkflowStore,
-    SystemClock, WhenIdle, WorkflowError, WorkflowStore as _, WorkflowStoreError,
+    SystemClock, WhenIdle, WorkflowStore as _, WorkflowStoreError,
     workflow_store::{
         ClaimReason, GiveBack, ResumeExclusions, WorkflowFilter, WorkflowLease, WorkflowRow,
     },
@@ -71,13 +71,12 @@ pub(super) async fn run(
     let driver = Driver::new(Arc::clone(store), Arc::clone(&inner.performer), options);
     // The attempt is counted before the workflow is read, because reading may be what crashes the
     // host. The claim is kept, so that no other host counts the same attempt.
-    let claim = driver.claim(id).await?;
-    if let Err(error) = prepare(inner, &row).await {
-        driver.give_up(claim).await;
-        return Err(error);
-    }
+    let claimed = driver.read(driver.claim(id).await?).await?;
+    let machine = claimed.machine();
+    let tools = walk::tools_of(&machine.dag().tasks);
+    inner.performer.begin(id, &row.caller, machine.terms(), &tools).await;
     let halt = stop.child_token();
-    let driving = driver.drive(claim, &halt);
+    let driving = driver.drive(claimed, &halt);
     let mut driving = std::pin::pin!(driving);
     let driven = loop {
         tokio::select! {
@@ -119,24 +118,6 @@ fn start_queued(inner: &Arc<WorkflowsInner>) {
             drop(slot);
             start_queued(&of);
         });
-    }
-}
-
-/// Gives the performer the workflow's caller, permissions and tools.
-async fn prepare(inner: &WorkflowsInner, row: &WorkflowRow) -> Result<(), DriveError> {
-    let machine = inner.workflows.look(&row.id, None).await.map_err(drive_error)?;
-    let tools = walk::tools_of(&machine.dag().tasks);
-    inner.performer.begin(&row.id, &row.caller, machine.terms(), &tools).await;
-    Ok(())
-}
-
-fn drive_error(error: WorkflowError) -> DriveError {
-    match error {
-        WorkflowError::Store(error) => error.into(),
-        WorkflowError::Unreadable(error) => error,
-        WorkflowError::Faulty(faults) => {
-            DriveError::Damaged { flow: String::new(), reason: faults.to_string() }
-        }
     }
 }
 

@@ -60,7 +60,7 @@ pub(super) fn outcome(
             TaskOutcome { logs, read_only, state, ..TaskOutcome::done(report(&result)) }
         }
         RunStatus::Completed => {
-            TaskOutcome { logs, read_only, state, ..TaskOutcome::done(unfolded(&result.result)) }
+            TaskOutcome { logs, read_only, state, ..TaskOutcome::done(parsed(&result.result)) }
         }
         RunStatus::Failed => {
             let error = result.error.as_ref();
@@ -82,7 +82,7 @@ pub(super) fn report(result: &RunResult) -> Value {
         "success": result.success,
         "stdout": result.stdout,
         "stderr": result.stderr,
-        "return_value": unfolded(&result.result),
+        "return_value": parsed(&result.result),
         "error": error.map(|error| message(Some(error))),
         "error_type": error.map(|error| error.kind),
         "error_code": error.map(|error| error.code),
@@ -111,7 +111,8 @@ fn is_sandbox_failure(result: &RunResult) -> bool {
     result.error.as_ref().is_some_and(|error| error.kind == ErrorKind::SandboxError)
 }
 
-fn unfolded(json: &RawValue) -> Value {
+/// The value of a result.
+pub(super) fn parsed(json: &RawValue) -> Value {
     serde_json::from_str(json.get()).unwrap_or_default()
 }
 

@@ -13,8 +13,7 @@ use std::{
     time::Duration,
 };
 
-use belljar_contract::{ErrorCode, Grants};
-use belljar_runtime::ToolFault;
+use belljar_contract::{ErrorCode, Grants, RunError};
 use belljar_tools::{
     ApprovalNotice, CallObserver, RunContext, Tool, ToolGrants, ToolReach, crash_point,
 };
@@ -24,6 +23,7 @@ use serde_json::json;
 use super::{
     code::{CodeTask, run_id},
     performer::{DrivenWorkflow, TaskPerformer, cancelled, lasting},
+    task_result,
     tool_facts::{ToolFacts, only_tool, qualified},
 };
 use crate::{
@@ -80,7 +80,6 @@ impl TaskPerformer {
         name: &str,
         fact: Option<&ToolFacts>,
     ) -> TaskOutcome {
-        let Some(bridge) = self.executor.bridge() else { return cancelled(false) };
         let watch = Arc::new(Watch::new(self.options.observer.clone()));
         let context = RunContext {
             run_id: run_id(&job.start),
@@ -91,10 +90,10 @@ impl TaskPerformer {
             code: String::new(),
             observer: watch.clone(),
         };
-        let arguments = serde_json::to_vec(&call.arguments).unwrap_or_default();
+        let arguments = call.arguments.clone().into();
         crash_point("flow_call");
         let answered = tokio::select! {
-            answered = bridge.call(&context, name, arguments) => answered,
+            answered = self.executor.call(&context, name, arguments) => answered,
             () = job.cancel.cancelled() => {
                 let is_harmless = fact.is_some_and(|fact| fact.repeatable);
                 return cancelled(watch.has_left() && !is_harmless);
@@ -102,14 +101,13 @@ impl TaskPerformer {
         };
         crash_point("flow_called");
         match answered {
-            Ok(bytes) => {
-                let value = serde_json::from_slice(&bytes).unwrap_or_default();
+            Ok(value) => {
                 let read_only = fact.is_some_and(|fact| fact.read_only);
                 TaskOutcome { read_only, ..TaskOutcome::done(value) }
             }
-            Err(fault) => {
+            Err(error) => {
                 let is_harmless = fact.is_some_and(|fact| fact.repeatable) || !watch.has_left();
-                failed(fault, is_harmless)
+                failed(error, is_harmless)
             }
         }
     }
@@ -128,7 +126,7 @@ impl TaskPerformer {
             id: id.clone(),
             caller: driven.caller.clone(),
             tool: name.to_owned(),
-            arguments: serde_json::to_vec(&call.arguments).unwrap_or_default(),
+            arguments: call.arguments.clone().into(),
             grants: only_tool(name),
             // The operator's timeout; the workflow watches the task's own.
             tool_timeout: self.options.limits.tool_timeout,
@@ -142,14 +140,16 @@ impl TaskPerformer {
         };
         crash_point("flow_called");
         match ended {
-            OneCallEnd::Answered(Ok(bytes)) => {
-                let value = serde_json::from_slice(&bytes).unwrap_or_default();
-                let read_only = fact.is_some_and(|fact| fact.read_only);
-                TaskOutcome { read_only, ..TaskOutcome::done(value) }
-            }
-            OneCallEnd::Answered(Err(fault)) => {
-                failed(fault, is_repeatable || !(watch.has_left() || job.start.again))
-            }
+            OneCallEnd::Answered(result) => match result.error {
+                None => {
+                    let value = task_result::parsed(&result.result);
+                    let read_only = fact.is_some_and(|fact| fact.read_only);
+                    TaskOutcome { read_only, ..TaskOutcome::done(value) }
+                }
+                Some(error) => {
+                    failed(error, is_repeatable || !(watch.has_left() || job.start.again))
+                }
+            },
             OneCallEnd::InDoubt => self.in_doubt(&id).await,
             OneCallEnd::Lost(why) => TaskOutcome::failed(TaskFailure {
                 may_have_acted: !is_repeatable,
@@ -195,9 +195,9 @@ enum PriorCall {
     CodeRun,
 }
 
-/// Turns a fault of the bridge into a failure of a task.
-fn failed(fault: ToolFault, is_harmless: bool) -> TaskOutcome {
-    let code = fault.code;
+/// Turns the error of a call into a failure of a task.
+fn failed(error: RunError, is_harmless: bool) -> TaskOutcome {
+    let code = error.code;
     let is_lasting = matches!(
         code,
         ErrorCode::ToolArguments
@@ -206,7 +206,7 @@ fn failed(fault: ToolFault, is_harmless: bool) -> TaskOutcome {
             | ErrorCode::ApprovalDenied
     );
     let is_open = matches!(code, ErrorCode::ToolTimeout | ErrorCode::ToolInDoubt);
-    let ToolFault { message, hint, tool_name, .. } = fault;
+    let RunError { message, hint, tool_name, .. } = error;
     let failure = TaskFailure {
         details: Some(json!({ "tool": tool_name, "hint": hint })),
         lasting: is_lasting,

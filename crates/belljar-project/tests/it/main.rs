@@ -19,6 +19,7 @@ mod executor_support;
 mod host_support;
 mod intent;
 mod mixed;
+mod one_way_out;
 mod session_branches;
 mod session_copies;
 mod session_crowd;

@@ -2,49 +2,56 @@
 
 use belljar_contract::{ErrorCode, Limits, RunError};
 use belljar_jail::GuestEnd;
-use belljar_wire::Event;
+use belljar_wire::{Event, RunValue};
 
-use super::{EndCause, ReturnedValue, exhausted};
+use super::{CellRunOutcome, EndCause, GuestRun, ReturnedValue, exhausted};
 use crate::{cell::CellBody, transcript::TooMuchOutput, value};
 
 const SIGXCPU: i32 = 24;
 const SIGSEGV: i32 = 11;
 
-/// Turns the end of a run into what its caller gets. `end` is how the guest ended, if it did.
-pub(crate) async fn judge(
-    cause: EndCause,
-    end: Option<GuestEnd>,
-    cell: &CellBody,
-    limits: &Limits,
-) -> Result<ReturnedValue, RunError> {
-    Err(match cause {
-        EndCause::Answered(Event::Done { lossy, cut, value }) => {
-            return value::check(value, limits).map(|value| ReturnedValue { value, lossy, cut });
-        }
-        EndCause::Answered(Event::Failed(error)) => exhausted::with_limit(error.into(), limits),
-        EndCause::Answered(event) => malformed(&format!("unexpected {event:?}")),
-        EndCause::Malformed(what) => malformed(&what),
-        EndCause::Silent => explain_silence(end, cell, limits).await,
-        EndCause::TooMuchOutput(TooMuchOutput { stream }) => RunError::new(
-            ErrorCode::LimitOutput,
-            format!("{stream} went over {} bytes", limits.output_fatal_bytes()),
-        )
-        .with_hint(
-            "print less: return a summary, or filter before printing; --max-output raises both what is \
-             kept and this limit",
-        ),
-        EndCause::TooManyCalls => RunError::new(
-            ErrorCode::LimitToolCalls,
-            format!("the run went over its {} tool calls", limits.tool_calls),
-        )
-        .with_hint("fetch more with each call, or ask for more calls with --max-tool-calls"),
-        EndCause::BacklogFull(error) => error,
-        EndCause::Stopped(reason) => reason.into(),
-        EndCause::OutOfTime => out_of_time(limits),
-        EndCause::OutOfCpu => out_of_cpu(limits),
-        EndCause::OutOfMemory => out_of_memory(limits),
-        EndCause::Aborted => aborted(),
-    })
+impl GuestRun {
+    /// Turns the end of the run into its outcome. `end` is how the guest ended, `cell_end` why the host
+    /// ended its whole cell, if either did.
+    pub(crate) async fn judge(
+        self,
+        end: Option<GuestEnd>,
+        cell_end: Option<RunError>,
+        cell: &CellBody,
+        limits: &Limits,
+    ) -> CellRunOutcome {
+        let Self { cause, usage, reports, .. } = self;
+        let mut stop_status = None;
+        let outcome = match cause {
+            EndCause::Answered(Event::Done(RunValue { lossy, cut, value })) => {
+                value::check(value, limits).map(|value| ReturnedValue { value, lossy, cut })
+            }
+            EndCause::Answered(Event::Failed(error)) => {
+                Err(exhausted::with_limit(error.into(), limits))
+            }
+            EndCause::Answered(event) => Err(malformed(&format!("unexpected {event:?}"))),
+            EndCause::Malformed(what) => Err(malformed(&what)),
+            EndCause::Silent => Err(match cell_end {
+                Some(why) => why,
+                None => explain_silence(end, cell, limits).await,
+            }),
+            EndCause::TooMuchOutput(TooMuchOutput { stream }) => {
+                Err(too_much_output(stream, limits))
+            }
+            EndCause::TooManyCalls => Err(too_many_calls(limits)),
+            EndCause::BacklogFull(error) => Err(error),
+            EndCause::Stopped(reason) => {
+                stop_status = Some(reason.status());
+                Err(reason.into())
+            }
+            EndCause::OutOfTime => Err(out_of_time(limits)),
+            EndCause::OutOfCpu => Err(out_of_cpu(limits)),
+            EndCause::OutOfMemory => Err(out_of_memory(limits)),
+            EndCause::Aborted => Err(aborted()),
+        };
+        let outcome = usage.blame_memory(outcome, limits);
+        CellRunOutcome { outcome, stop_status, usage, work: None, reports }
+    }
 }
 
 async fn explain_silence(end: Option<GuestEnd>, cell: &CellBody, limits: &Limits) -> RunError {
@@ -82,6 +89,20 @@ pub(crate) fn aborted() -> RunError {
 
 pub(crate) fn malformed(what: &str) -> RunError {
     RunError::new(ErrorCode::SandboxProtocol, format!("the cell broke the protocol: {what}"))
+}
+
+fn too_much_output(stream: &str, limits: &Limits) -> RunError {
+    let most = limits.output_fatal_bytes();
+    RunError::new(ErrorCode::LimitOutput, format!("{stream} went over {most} bytes")).with_hint(
+        "print less: return a summary, or filter before printing; --max-output raises both what is \
+         kept and this limit",
+    )
+}
+
+fn too_many_calls(limits: &Limits) -> RunError {
+    let most = limits.tool_calls;
+    RunError::new(ErrorCode::LimitToolCalls, format!("the run went over its {most} tool calls"))
+        .with_hint("fetch more with each call, or ask for more calls with --max-tool-calls")
 }
 
 pub(crate) fn out_of_time(limits: &Limits) -> RunError {

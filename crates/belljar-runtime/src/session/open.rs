@@ -18,7 +18,7 @@ use super::{
     cell::SessionCell,
     snapshot::SessionFacts,
 };
-use crate::{Host, cell::Cell, commands::cell_limits, grants::CheckedGrants, ids::session_id};
+use crate::{Host, cell::Cell, cell_limits::cell_limits, grants::CheckedGrants, ids::session_id};
 
 /// The most sessions of one host at once.
 pub const MAX_SESSIONS: usize = 512;

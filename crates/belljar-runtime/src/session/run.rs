@@ -108,7 +108,7 @@ impl SessionState {
         let end = if has_ended { branch.end().await } else { None };
         let number = branch.number();
         let cell = turn.cell().clone();
-        let run = run.judged(end, cell.end_reason(), cell.body(), &limits).await;
+        let run = run.judge(end, cell.end_reason(), cell.body(), &limits).await;
         result.ended(started, &run);
         let CellRunOutcome { outcome, reports, .. } = run;
         let is_protocol = |error: &RunError| error.code == ErrorCode::SandboxProtocol;

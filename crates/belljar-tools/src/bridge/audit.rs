@@ -88,7 +88,7 @@ impl Audit {
         Self { row, decision, written: None, began: Instant::now() }
     }
 
-    pub(super) async fn end(self, bridge: &Bridge, outcome: &Result<Vec<u8>, ToolFault>) {
+    pub(super) async fn end<T>(self, bridge: &Bridge, outcome: &Result<T, ToolFault>) {
         let (Some(store), Some(mut row)) = (&bridge.config.store, self.row) else { return };
         row.decision = self.decision.to_owned();
         row.duration_ms = self.began.elapsed().as_secs_f64() * 1e3;

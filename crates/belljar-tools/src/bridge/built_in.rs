@@ -1,11 +1,16 @@
 //! The built-in tools: `tools.search`, `tools.describe`, `tools.list` and `load`.
 
+use std::fmt::Display;
+
 use belljar_wire::{ErrorCode, ToolCall, ToolFault};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Bridge, RunContext, call::how_to_get};
-use crate::{Catalogue, LISTING_TIMEOUT, Tool, ToolQuery, ValueShapes, describe, visible::line};
+use crate::{
+    Catalogue, LISTING_TIMEOUT, Tool, ToolQuery, ToolValue, ValueShapes, arguments::ReadArguments,
+    describe, visible::line,
+};
 
 /// The server of the built-in tools; no configured server may have its name.
 pub(super) const SERVER: &str = "belljar";
@@ -39,15 +44,16 @@ impl Bridge {
         &self,
         run: &RunContext,
         call: &ToolCall,
-    ) -> Result<Vec<u8>, ToolFault> {
+        given: ReadArguments,
+    ) -> Result<ToolValue, ToolFault> {
         match call.tool.as_str() {
             "search" => {
-                let Search { intent, k } = arguments(call)?;
+                let Search { intent, k } = arguments(call, given)?;
                 let k = if k.is_finite() { k.clamp(1.0, MOST_FOUND as f64) as usize } else { 5 };
-                Ok(json_of(&self.search_for(run, &intent, k).await))
+                Ok(ToolValue::Value(self.search_for(run, &intent, k).await))
             }
             "describe" => {
-                let Describe { name } = arguments(call)?;
+                let Describe { name } = arguments(call, given)?;
                 let time = run.tool_timeout.into();
                 let tool = self.resolve(&run.grants, None, &name, time).await?;
                 let name = tool.qualified_name();
@@ -56,7 +62,7 @@ impl Bridge {
                     let fault = ToolFault::new(ErrorCode::PermissionTool, message).of_tool(&*name);
                     return Err(fault.with_hint(how_to_get(&line(&name, 120))));
                 }
-                Ok(json_of(&self.describe_tool(&tool).await.into()))
+                Ok(ToolValue::Value(self.describe_tool(&tool).await.into()))
             }
             "list" => {
                 let (catalogue, _) = self.catalogue_for(&run.grants, LISTING_TIMEOUT).await;
@@ -65,9 +71,9 @@ impl Bridge {
                     .iter()
                     .filter(|tool| run.grants.may_use(&tool.qualified_name()));
                 let names: Vec<String> = allowed.map(Tool::qualified_name).collect();
-                Ok(json_of(&Value::from(names)))
+                Ok(ToolValue::Value(names.into()))
             }
-            "load" => self.load(arguments(call)?).await,
+            "load" => self.load(arguments(call, given)?).await,
             other => {
                 let message = format!("belljar has no tool `{other}`");
                 Err(ToolFault::new(ErrorCode::ToolUnknown, message)
@@ -112,7 +118,7 @@ impl Bridge {
         shown.collect::<Vec<_>>().into()
     }
 
-    async fn load(&self, Load { handle }: Load) -> Result<Vec<u8>, ToolFault> {
+    async fn load(&self, Load { handle }: Load) -> Result<ToolValue, ToolFault> {
         let unknown = |id: &str| {
             ToolFault::new(ErrorCode::ToolUnknown, format!("nothing is stored as `{id}`"))
                 .with_hint("pass the handle of a stored value, as a result gave it")
@@ -125,16 +131,17 @@ impl Bridge {
         };
         let Some(store) = &self.config.store else { return Err(unknown(id)) };
         let bytes = store.blob(id).await.map_err(|error| super::approval::store_failed(&error))?;
-        bytes.ok_or_else(|| unknown(id))
+        bytes.map(ToolValue::Json).ok_or_else(|| unknown(id))
     }
 }
 
-fn arguments<T: for<'de> Deserialize<'de>>(call: &ToolCall) -> Result<T, ToolFault> {
-    serde_json::from_slice(&call.arguments).map_err(|error| {
+fn arguments<T: for<'de> Deserialize<'de>>(
+    call: &ToolCall,
+    given: ReadArguments,
+) -> Result<T, ToolFault> {
+    let fault = |error: &dyn Display| {
         ToolFault::new(ErrorCode::ToolArguments, format!("tools.{}: {error}", call.tool))
-    })
-}
-
-fn json_of(value: &Value) -> Vec<u8> {
-    value.to_string().into_bytes()
+    };
+    let given = given.map_err(|error| fault(&error))?;
+    serde_json::from_value(Value::Object(given)).map_err(|error| fault(&error))
 }

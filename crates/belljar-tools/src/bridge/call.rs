@@ -15,15 +15,16 @@ use super::{
     audit::Audit,
 };
 use crate::{
-    AnswerParts, Block, CallTime, ContentBlock, LISTING_TIMEOUT, PolicyDecision, PolicyVerdict,
-    ResolveError, Tool, ToolAnswer, ToolGrants, UpstreamError, ValueShape, ValueShapeLimits,
-    arguments, crash::crash_point, value_of, visible::line,
+    CallTime, LISTING_TIMEOUT, PolicyDecision, PolicyVerdict, ResolveError, Tool, ToolGrants,
+    ToolValue, UpstreamError, ValueShape, ValueShapeLimits,
+    arguments::{self, ReadArguments},
+    crash::crash_point,
+    value_of,
+    visible::line,
 };
 
 /// The shape of a larger value, in bytes, is not learned.
 const MOST_LEARNED: usize = 4 << 20;
-/// Results with more bytes of JSON are dropped on a blocking thread.
-const BIG: usize = 1 << 20;
 
 /// Writes what has to be on disk before a call leaves the host.
 pub(super) trait Gate: Send + Sync {
@@ -85,13 +86,17 @@ impl Bridge {
         &self,
         run: &RunContext,
         call: &ToolCall,
+        arguments: ReadArguments,
         gate: &impl Gate,
-    ) -> Result<Vec<u8>, ToolFault> {
-        match self.check(run, call).await {
+    ) -> Result<ToolValue, ToolFault> {
+        match self.check(run, call, arguments).await {
             Ok(checked) => self.perform_checked(run, call, checked, gate).await,
             Err(fault) => {
-                Audit::of_refused(self, run, call, &fault).end(self, &Err(fault.clone())).await;
-                Err(fault)
+                let refused = Err(fault);
+                if let Err(fault) = &refused {
+                    Audit::of_refused(self, run, call, fault).end(self, &refused).await;
+                }
+                refused
             }
         }
     }
@@ -101,6 +106,7 @@ impl Bridge {
         &self,
         run: &RunContext,
         call: &ToolCall,
+        arguments: ReadArguments,
     ) -> Result<CheckedCall, ToolFault> {
         let (time, began) = (CallTime::from(run.tool_timeout), Instant::now());
         let server = call.server.as_deref();
@@ -110,7 +116,7 @@ impl Bridge {
         let name = tool.qualified_name();
         let fault =
             |message: String| ToolFault::new(ErrorCode::ToolArguments, message).of_tool(&*name);
-        let arguments: Map<String, Value> = arguments::read(&call.arguments).map_err(|error| {
+        let arguments = arguments.map_err(|error| {
             fault(format!("cannot read the arguments of {name}: {error}"))
                 .with_hint("pass one object in which each argument is named once")
         })?;
@@ -126,7 +132,7 @@ impl Bridge {
         call: &ToolCall,
         checked: CheckedCall,
         gate: &impl Gate,
-    ) -> Result<Vec<u8>, ToolFault> {
+    ) -> Result<ToolValue, ToolFault> {
         let CheckedCall { tool, arguments, time } = checked;
         let trust = self.trust(&tool.server);
         let policy = &self.config.policy;
@@ -209,7 +215,7 @@ impl Bridge {
         tool: &Tool,
         arguments: Map<String, Value>,
         time: CallTime,
-    ) -> Result<Vec<u8>, ToolFault> {
+    ) -> Result<ToolValue, ToolFault> {
         let name = tool.qualified_name();
         let began = Instant::now();
         run.observer.call_begins(tool, self.reach(tool));
@@ -221,7 +227,7 @@ impl Bridge {
                     tokio::time::timeout(run.tool_timeout, local.call(&tool.name, arguments));
                 match timed.await {
                     Err(_) => Err(timed_out(&name, run.tool_timeout)),
-                    Ok(outcome) => outcome.map(json_of).map_err(failed),
+                    Ok(outcome) => outcome.map(ToolValue::Value).map_err(failed),
                 }
             }
             None => self.send_upstream(tool, arguments, time).await,
@@ -235,19 +241,14 @@ impl Bridge {
         tool: &Tool,
         arguments: Map<String, Value>,
         time: CallTime,
-    ) -> Result<Vec<u8>, ToolFault> {
+    ) -> Result<ToolValue, ToolFault> {
         let upstreams = &self.config.upstreams;
         let answered = upstreams.call(&tool.server, &tool.name, arguments, time).await;
         let name = tool.qualified_name();
-        let answer: ToolAnswer = answered.map_err(|error| self.upstream_fault(tool, &error))?;
-        let content: Vec<Block<'_>> = answer.content.iter().map(block).collect();
-        let value = value_of(AnswerParts {
-            structured: answer.structured.as_ref(),
-            content: &content,
-            is_error: answer.is_error,
-            output_schema: tool.output_schema.as_ref(),
-        })
-        .map_err(|failed| ToolFault::new(ErrorCode::ToolFailed, failed.message).of_tool(&*name))?;
+        let answer = answered.map_err(|error| self.upstream_fault(tool, &error))?;
+        let value = value_of(answer, tool.output_schema.as_ref()).map_err(|failed| {
+            ToolFault::new(ErrorCode::ToolFailed, failed.message).of_tool(&*name)
+        })?;
         if tool.output_schema.is_none() {
             self.learn(&name, &value).await;
         }
@@ -323,13 +324,13 @@ impl Bridge {
     }
 
     /// Learns the shape of a result, for tools that declare no output schema.
-    async fn learn(&self, name: &str, value: &[u8]) {
-        let Some(store) = self.config.store.as_ref().filter(|_| value.len() <= MOST_LEARNED) else {
+    async fn learn(&self, name: &str, value: &ToolValue) {
+        let Some(store) = self.config.store.as_ref() else { return };
+        if value.is_larger_than(MOST_LEARNED) {
             return;
-        };
-        let Ok(value) = serde_json::from_slice::<Value>(value) else { return };
+        }
         let limits = ValueShapeLimits::default();
-        let seen = ValueShape::of(&value, limits);
+        let seen = ValueShape::of(&value.parsed(), limits);
         let known = store.shape(name).await.ok().flatten();
         let known: Option<ValueShape> = known.and_then(|json| serde_json::from_str(&json).ok());
         let merged = known.clone().unwrap_or_default().merge(seen, limits);
@@ -377,37 +378,6 @@ fn hinted(fault: ToolFault, error: &UpstreamError) -> ToolFault {
         Some(hint) => fault.with_hint(hint),
         None => fault,
     }
-}
-
-fn block(block: &ContentBlock) -> Block<'_> {
-    match block {
-        ContentBlock::Text { text } => Block::Text { text },
-        ContentBlock::Image { mime_type, data } => Block::Image { data, mime_type },
-        ContentBlock::Audio { mime_type, data } => Block::Audio { data, mime_type },
-        ContentBlock::ResourceLink { uri, name, mime_type, description } => Block::ResourceLink {
-            uri,
-            name,
-            description: description.as_deref(),
-            mime_type: mime_type.as_deref(),
-        },
-        ContentBlock::Resource { uri, mime_type, text, blob } => Block::Resource {
-            uri,
-            mime_type: mime_type.as_deref(),
-            text: text.as_deref(),
-            blob: blob.as_deref(),
-        },
-        ContentBlock::Other { .. } => Block::Other(&Value::Null),
-    }
-}
-
-/// A value as JSON, which cannot fail: all its keys are texts. A big value is dropped on a blocking
-/// thread.
-fn json_of(value: Value) -> Vec<u8> {
-    let json = serde_json::to_vec(&value).unwrap_or_default();
-    if json.len() > BIG {
-        drop(tokio::task::spawn_blocking(move || drop(value)));
-    }
-    json
 }
 
 fn timed_out(name: &str, time: Duration) -> ToolFault {

@@ -20,6 +20,8 @@ use super::{
     sequence::{InputArrival, not_written},
 };
 use crate::{
+    ToolValue,
+    arguments::ReadArguments,
     crash::crash_point,
     record::{CallEntry, JournalEntry},
     replay::ReplayStep,
@@ -39,29 +41,31 @@ impl DurableCall {
     pub(super) async fn make(
         self,
         call: ToolCall,
+        arguments: ReadArguments,
         step: ReplayStep,
         arrivals: mpsc::UnboundedSender<InputArrival>,
     ) {
         crash_point("asked");
         let outcome = match step {
             _ if call.server.as_deref() == Some(built_in::SERVER) => {
-                self.bridge.built_in(&self.run, &call).await
+                self.bridge.built_in(&self.run, &call, arguments).await
             }
-            ReplayStep::InDoubt { times_sent } => match self.resolve_doubt(&call, times_sent).await
-            {
-                Some(outcome) => outcome,
-                None => return,
-            },
+            ReplayStep::InDoubt { times_sent } => {
+                match self.resolve_doubt(&call, arguments, times_sent).await {
+                    Some(outcome) => outcome,
+                    None => return,
+                }
+            }
             ReplayStep::Fresh | ReplayStep::NotSent | ReplayStep::Recorded => {
                 self.doubts.are_over().await;
-                self.bridge.perform(&self.run, &call, &self.gate).await
+                self.bridge.perform(&self.run, &call, arguments, &self.gate).await
             }
         };
         if self.gate.has_failed() {
             return;
         }
         let called = self.gate.take_called();
-        let outcome = outcome.map_err(|fault| fault.to_json());
+        let outcome = outcome.map(ToolValue::into_json).map_err(|fault| fault.to_json());
         let _ = arrivals.send(InputArrival::Ended { call: call.call, called, outcome });
     }
 
@@ -70,9 +74,10 @@ impl DurableCall {
     async fn resolve_doubt(
         &self,
         call: &ToolCall,
+        arguments: ReadArguments,
         times_sent: u32,
-    ) -> Option<Result<Vec<u8>, ToolFault>> {
-        let (checked, doubt) = match self.decide_doubt(call, times_sent).await {
+    ) -> Option<Result<ToolValue, ToolFault>> {
+        let (checked, doubt) = match self.decide_doubt(call, arguments, times_sent).await {
             Ok(decided) => {
                 self.close(None);
                 decided
@@ -91,7 +96,7 @@ impl DurableCall {
             }
             Doubt::Happened(result) if is_json(&result) => {
                 let audit = Audit::of_happened(&self.bridge, &self.run, call, &checked.tool);
-                let outcome = Ok(result);
+                let outcome = Ok(ToolValue::Json(result));
                 audit.end(&self.bridge, &outcome).await;
                 return Some(outcome);
             }
@@ -107,11 +112,12 @@ impl DurableCall {
     async fn decide_doubt(
         &self,
         call: &ToolCall,
+        arguments: ReadArguments,
         times_sent: u32,
     ) -> Result<(CheckedCall, Doubt), ToolFault> {
         let run = &self.run;
         // The code must not see this as a failed call: it may have happened.
-        let checked = self.bridge.check(run, call).await.map_err(|fault| {
+        let checked = self.bridge.check(run, call, arguments).await.map_err(|fault| {
             let message = format!(
                 "it is unknown whether call {} happened before the host ended, and now {}",
                 call.call, fault.message

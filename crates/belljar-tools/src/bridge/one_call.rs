@@ -1,10 +1,11 @@
 //! One durable call without guest code: a task of a workflow.
 
 use belljar_store::{Lease, Store};
-use belljar_wire::{ErrorCode, GuestAsk, GuestInput, StopReason, ToolCall, ToolFault};
+use belljar_wire::{ErrorCode, GuestInput, StopReason, ToolCall, ToolFault};
 use tokio::sync::mpsc;
 
 use super::{Bridge, RunBridge, RunContext};
+use crate::arguments::CallArguments;
 
 impl Bridge {
     /// Makes one call that survives its host: policy, approval and audit row as for any call, and a
@@ -19,17 +20,19 @@ impl Bridge {
         run: RunContext,
         journal: (Store, Lease),
         tool: &str,
-        arguments: Vec<u8>,
+        arguments: CallArguments,
     ) -> Result<Result<Vec<u8>, ToolFault>, StopReason> {
         let (deliver, mut delivered) = mpsc::unbounded_channel();
         let sink = move |delivery| drop(deliver.send(delivery));
         let began_ms = (self.config.now_ms)() as f64;
         let calls = RunBridge::durable(self, run, journal, began_ms, sink).await;
         let mut calls = calls.map_err(|error| lost(error.to_string()))?;
+        let CallArguments { text: arguments, read } = arguments;
         let tool = tool.to_owned();
-        calls.ask(GuestAsk::Call(ToolCall { call: 1, server: None, tool, line: None, arguments }));
+        calls.start_durable(ToolCall { call: 1, server: None, tool, line: None, arguments }, read);
         while let Some(delivery) = delivered.recv().await {
             match delivery {
+                // As the journal has it: a call that is repeated gives the same.
                 GuestInput::Reply(reply) => {
                     return Ok(reply.outcome.map_err(|fault| ToolFault::from_json(&fault)));
                 }

@@ -25,7 +25,8 @@ use super::{
     sequence::{GuestClock, InputArrival, Sequencer},
 };
 use crate::{
-    arguments::canonical,
+    ToolValue,
+    arguments::{CallArguments, ReadArguments},
     record::{JournalEntry, UnreadableRow},
     replay::{Divergence, RecordedInput, Replay, ReplayStep},
 };
@@ -126,14 +127,16 @@ impl RunBridge {
         if self.has_diverged {
             return;
         }
-        match (ask, self.durable.is_some()) {
-            (GuestAsk::Call(call), is_durable) => {
-                // Unreadable arguments are recorded as they are, and refused later.
-                let arguments = canonical(&call.arguments).unwrap_or(call.arguments);
+        match ask {
+            GuestAsk::Call(call) => {
+                let CallArguments { text: arguments, read } = CallArguments::parse(call.arguments);
                 let call = ToolCall { arguments, ..call };
-                if is_durable { self.start_durable(call) } else { self.start_plain(call) }
+                match self.durable {
+                    Some(_) => self.start_durable(call, read),
+                    None => self.start_plain(call, read),
+                }
             }
-            (GuestAsk::Timer(at_ms), _) => {
+            GuestAsk::Timer(at_ms) => {
                 if let Some(durable) = &mut self.durable {
                     durable.replay.want_timer();
                     durable.wanted = Some(at_ms);
@@ -149,16 +152,16 @@ impl RunBridge {
         not_asked.map_or(Ok(()), |diverged| Err(describe(&diverged)))
     }
 
-    fn start_plain(&mut self, call: ToolCall) {
+    fn start_plain(&mut self, call: ToolCall, arguments: ReadArguments) {
         let (bridge, run, out) = (self.bridge.clone(), self.run.clone(), self.out.clone());
         let gate = OpenGate::new(&self.bridge, self.waits());
         let mut making = Box::pin(async move {
             let outcome = if call.server.as_deref() == Some(built_in::SERVER) {
-                bridge.built_in(&run, &call).await
+                bridge.built_in(&run, &call, arguments).await
             } else {
-                bridge.perform(&run, &call, &gate).await
+                bridge.perform(&run, &call, arguments, &gate).await
             };
-            let outcome = outcome.map_err(|fault| fault.to_json());
+            let outcome = outcome.map(ToolValue::into_json).map_err(|fault| fault.to_json());
             out(GuestInput::Reply(ToolReply { call: call.call, now_ms: None, outcome }));
         });
         // A local tool often answers at once, and then needs no task. Otherwise the task polls it again.
@@ -168,7 +171,8 @@ impl RunBridge {
         }
     }
 
-    fn start_durable(&mut self, call: ToolCall) {
+    /// Starts a call of a durable run, or finds it in the journal.
+    pub(super) fn start_durable(&mut self, call: ToolCall, arguments: ReadArguments) {
         let Some(durable) = &mut self.durable else { return };
         let step = match durable.replay.ask(&call) {
             Ok(step) => step,
@@ -185,7 +189,7 @@ impl RunBridge {
             let gate = JournalGate::new(&call, step, journal, now_ms, out.clone(), self.waits());
             let (bridge, run) = (self.bridge.clone(), self.run.clone());
             let task = DurableCall { bridge, run, out, doubts, gate };
-            self.calls.spawn(task.make(call, step, arrivals));
+            self.calls.spawn(task.make(call, arguments, step, arrivals));
         }
         self.advance();
     }

@@ -3,19 +3,27 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{AnswerParts, Block, value_of};
+use super::{ToolValue, value_of};
+use crate::{ContentBlock, ToolAnswer};
 
-fn text(text: &str) -> Block<'_> {
-    Block::Text { text }
+fn text(text: &str) -> ContentBlock {
+    ContentBlock::Text { text: text.to_owned() }
 }
 
-fn bytes(content: &[Block<'_>]) -> Vec<u8> {
-    value_of(AnswerParts { structured: None, content, is_error: false, output_schema: None })
-        .unwrap()
+fn given(content: &[ContentBlock]) -> ToolValue {
+    let answer = ToolAnswer { content: content.to_vec(), ..ToolAnswer::default() };
+    value_of(answer, None).unwrap()
 }
 
-fn value(content: &[Block<'_>]) -> Value {
-    serde_json::from_slice(&bytes(content)).unwrap()
+fn bytes(content: &[ContentBlock]) -> Vec<u8> {
+    given(content).into_json()
+}
+
+/// The value as guest code reads it. The host has the same, without reading it.
+fn value(content: &[ContentBlock]) -> Value {
+    let read: Value = serde_json::from_slice(&bytes(content)).unwrap();
+    assert_eq!(given(content).into_value(), read);
+    read
 }
 
 #[test]
@@ -24,14 +32,12 @@ fn structured_content_is_the_value() {
     let plain = json!({"type": "object"});
     let structured = json!({"result": [1, 2]});
     let with = |output_schema| {
-        let content = [text("{\"other\": 1}")];
-        let answer = AnswerParts {
-            structured: Some(&structured),
-            content: &content,
-            is_error: false,
-            output_schema,
-        };
-        serde_json::from_slice::<Value>(&value_of(answer).unwrap()).unwrap()
+        let content = vec![text("{\"other\": 1}")];
+        let answer = ToolAnswer { structured: Some(structured.clone()), content, is_error: false };
+        let value = value_of(answer, output_schema).unwrap();
+        let read: Value = serde_json::from_slice(&value.clone().into_json()).unwrap();
+        assert_eq!(value.into_value(), read);
+        read
     };
     assert_eq!(with(None), structured);
     assert_eq!(with(Some(&plain)), structured);
@@ -81,40 +87,59 @@ fn several_blocks_are_a_list_and_other_kinds_are_objects() {
     assert_eq!(value(&[]), Value::Null);
     assert_eq!(value(&[text("a"), text("{}"), text("7")]), json!(["a", {}, "7"]));
     assert_eq!(
-        value(&[Block::Image { data: "AA==", mime_type: "image/png" }]),
-        json!({"type": "image", "data": "AA==", "mimeType": "image/png"})
+        bytes(&[ContentBlock::Image { data: "AA==".into(), mime_type: "image/png".into() }]),
+        br#"{"type":"image","data":"AA==","mimeType":"image/png"}"#
     );
     assert_eq!(
         value(&[
-            Block::Audio { data: "AA==", mime_type: "audio/wav" },
-            Block::Resource { uri: "a:b", mime_type: None, text: Some("t"), blob: None },
-            Block::ResourceLink {
-                uri: "a:c",
-                name: "c",
-                description: None,
-                mime_type: Some("x/y")
+            ContentBlock::Audio { data: "AA==".into(), mime_type: "audio/wav".into() },
+            ContentBlock::Resource {
+                uri: "a:b".into(),
+                mime_type: None,
+                text: Some("t".into()),
+                blob: None
             },
-            Block::Other(&json!({"type": "new", "field": 1})),
+            ContentBlock::ResourceLink {
+                uri: "a:c".into(),
+                name: "c".into(),
+                description: None,
+                mime_type: Some("x/y".into())
+            },
+            ContentBlock::Other { kind: "new".into() },
         ]),
         json!([
             {"type": "audio", "data": "AA==", "mimeType": "audio/wav"},
             {"type": "resource", "uri": "a:b", "text": "t"},
             {"type": "resource_link", "uri": "a:c", "name": "c", "mimeType": "x/y"},
-            {"type": "new", "field": 1},
+            null,
         ])
     );
 }
 
 #[test]
 fn an_error_has_the_text_of_the_answer() {
-    let message = |structured: Option<&Value>, content: &[Block<'_>]| {
-        let answer = AnswerParts { structured, content, is_error: true, output_schema: None };
-        value_of(answer).unwrap_err().message
+    let message = |structured: Option<Value>, content: &[ContentBlock]| {
+        let answer = ToolAnswer { structured, content: content.to_vec(), is_error: true };
+        value_of(answer, None).unwrap_err().message
     };
     assert_eq!(message(None, &[text("no such file"), text("x")]), "no such file\nx");
-    assert_eq!(message(Some(&json!({"code": 7})), &[]), "{\"code\":7}");
+    assert_eq!(message(Some(json!({"code": 7})), &[]), "{\"code\":7}");
     assert_eq!(message(None, &[]), "the tool reported an error without a message");
     assert_eq!(message(None, &[text(&"é".repeat(100_000))]).chars().count(), 16 * 1024 + 1);
+}
+
+/// Shapes of large values are not learned; the size is that of the JSON, whatever the value was made as.
+#[test]
+fn the_size_of_a_value_is_that_of_its_json() {
+    let long = "x".repeat(1000);
+    for value in [
+        ToolValue::Value(json!([long])),
+        ToolValue::Content(vec![text(&long)]),
+        ToolValue::Json(json!([long]).to_string().into_bytes()),
+    ] {
+        assert!(value.is_larger_than(999), "{value:?}");
+        assert!(!value.is_larger_than(1100), "{value:?}");
+    }
 }
 
 proptest! {

@@ -10,22 +10,19 @@ use super::unfolded::unfolded_bytes;
 const MAX_UNFOLDED_BYTES: usize = 1 << 30;
 
 /// The answer of a tool.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct ToolAnswer {
     /// Whether the tool says that it failed.
-    #[serde(default)]
     pub is_error: bool,
     /// The structured result, if there is one; it may be null.
-    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub structured: Option<Value>,
     /// Its content, in order.
-    #[serde(default)]
     pub content: Vec<ContentBlock>,
 }
 
-/// One piece of content.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
+/// One piece of content. Serialised, it is the object that guest code gets for it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub enum ContentBlock {
     /// A text, which may be JSON.
     Text {
@@ -34,17 +31,17 @@ pub enum ContentBlock {
     },
     /// A picture, as encoded bytes.
     Image {
-        /// The media type of the bytes.
-        mime_type: String,
         /// Its bytes, in base 64.
         data: String,
+        /// The media type of the bytes.
+        mime_type: String,
     },
     /// A recording, as encoded bytes.
     Audio {
-        /// The media type of the bytes.
-        mime_type: String,
         /// Its bytes, in base 64.
         data: String,
+        /// The media type of the bytes.
+        mime_type: String,
     },
     /// The URI of a resource that is not included.
     ResourceLink {
@@ -52,23 +49,28 @@ pub enum ContentBlock {
         uri: String,
         /// The server's name for it.
         name: String,
-        /// The media type of the resource, if the server says.
-        mime_type: Option<String>,
         /// The server's own words about it.
+        #[serde(skip_serializing_if = "Option::is_none")]
         description: Option<String>,
+        /// The media type of the resource, if the server says.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        mime_type: Option<String>,
     },
     /// A resource that is included in the answer.
     Resource {
         /// The URI of the resource.
         uri: String,
         /// The media type of its content, if the server says.
+        #[serde(skip_serializing_if = "Option::is_none")]
         mime_type: Option<String>,
         /// Its content, if it is text.
+        #[serde(skip_serializing_if = "Option::is_none")]
         text: Option<String>,
         /// Its content in base64, if it is not text.
+        #[serde(skip_serializing_if = "Option::is_none")]
         blob: Option<String>,
     },
-    /// A kind of content that this version does not know.
+    /// A kind of content that this version does not know; guest code gets null for it.
     Other {
         /// The `type` that the server gave it.
         kind: String,
@@ -131,12 +133,7 @@ impl ToolAnswer {
     }
 }
 
-/// A field that is there, even if it is null.
-fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
-    Value::deserialize(deserializer).map(Some)
-}
-
-/// The same, as it came.
+/// A field that is there, even if it is null, as it came.
 fn present_raw<'de: 'a, 'a, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<&'a RawValue>, D::Error> {

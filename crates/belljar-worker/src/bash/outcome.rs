@@ -2,7 +2,7 @@
 
 use std::os::unix::process::ExitStatusExt;
 
-use belljar_wire::{ErrorCode, GuestError, RunCommand};
+use belljar_wire::{ErrorCode, GuestError, RunCommand, RunValue};
 
 use super::{
     commands,
@@ -12,7 +12,7 @@ use super::{
     refusals::RefusedCommand,
     stderr::{Complaint, complaint},
 };
-use crate::{RunValue, disk};
+use crate::disk;
 
 /// The statuses of a shell for a command that may not be executed, or does not exist.
 const REFUSED: [i32; 2] = [126, NOT_FOUND];

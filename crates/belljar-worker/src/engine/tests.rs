@@ -8,7 +8,6 @@ fn a12_every_engine_of_the_contract_is_there_once() {
     for name in EngineName::ALL {
         let engines = ENGINES.iter().filter(|engine| engine.name() == *name);
         assert_eq!(engines.count(), 1, "{name}");
-        assert!(find(name.as_str()).is_some_and(|found| found.name() == *name));
     }
-    assert!(find("").is_none() && find("deno").is_none());
+    assert_eq!(ENGINES.len(), EngineName::ALL.len());
 }

@@ -1,12 +1,12 @@
 //! What code leaves in the global `state`: handed on beside its value.
 
-use belljar_wire::{Event, GuestLimits, Stream};
+use belljar_wire::{Event, GuestLimits, RunValue, Stream};
 use rquickjs::{Ctx, Value};
 
 use super::{
     QuickJs,
     failure::{Occasion, RunFailure},
-    value::{self, EncodeError, EncodedValue},
+    value::{self, EncodeError},
 };
 
 /// The most that is handed on, in bytes of JSON; the host takes no more.
@@ -28,9 +28,9 @@ impl QuickJs {
             let library = self.library.values(&ctx).map_err(failed)?;
             let most = MAX_STATE_BYTES.min(limits.result_bytes as usize);
             match value::encode(&state, &library, most) {
-                Ok(EncodedValue { json, lossy }) => {
-                    if json.starts_with(b"{") && json != NOTHING {
-                        self.current.send(&Event::State { cut: false, value: json });
+                Ok(RunValue { value, lossy, .. }) => {
+                    if value.starts_with(b"{") && value != NOTHING {
+                        self.current.send(&Event::State { cut: false, value });
                     }
                     Ok(lossy)
                 }

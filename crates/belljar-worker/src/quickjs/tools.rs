@@ -10,7 +10,7 @@ use rquickjs::{
 use super::{
     current_run::CurrentRun,
     text::text_of,
-    value::{self, EncodeError, EncodedValue},
+    value::{self, EncodeError},
 };
 
 /// Arguments larger than this do not fit a frame of the host's.
@@ -32,7 +32,7 @@ pub(super) fn install<'js>(
                      stack: JsString<'js>|
           -> Result<Value<'js>> {
         let json = match value::encode(&arguments, &values, MAX_ARGUMENT_BYTES) {
-            Ok(EncodedValue { json, .. }) => json,
+            Ok(encoded) => encoded.value,
             Err(EncodeError::Engine(error)) => return Err(error),
             Err(EncodeError::Misfit { what, path }) => {
                 return value::describe(what, "result", &path).message.into_js(&ctx);

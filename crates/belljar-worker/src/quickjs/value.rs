@@ -11,6 +11,7 @@ mod write;
 
 use std::collections::HashMap;
 
+use belljar_wire::RunValue;
 use rquickjs::{
     Atom, Coerced, Object, String as JsString, Type, Value, atom::PredefinedAtom, function::This,
 };
@@ -26,20 +27,12 @@ const MAX_DEPTH: usize = 100;
 /// Keys whose JSON is remembered: rows of a table share a few.
 const MAX_KNOWN_KEYS: usize = 512;
 
-/// A value as JSON.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct EncodedValue {
-    pub(super) json: Vec<u8>,
-    /// Something is not in the JSON as it was.
-    pub(super) lossy: bool,
-}
-
 /// Encodes a value; `library` is the guest library's `values`.
 pub(super) fn encode<'js>(
     value: &Value<'js>,
     library: &Object<'js>,
     max_bytes: usize,
-) -> Result<EncodedValue, EncodeError> {
+) -> Result<RunValue, EncodeError> {
     let mut encoder = Encoder {
         builtins: Builtins::new(library),
         out: JsonWriter::new(max_bytes),
@@ -49,8 +42,8 @@ pub(super) fn encode<'js>(
     if encoder.value(value, &PathStep::Top)? == WriteOutcome::Nothing {
         encoder.out.raw(b"null")?;
     }
-    let (json, lossy) = encoder.out.finish();
-    Ok(EncodedValue { json, lossy })
+    let (value, lossy) = encoder.out.finish();
+    Ok(RunValue { lossy, cut: false, value })
 }
 
 struct Encoder<'js> {

@@ -16,7 +16,7 @@ use std::{
 };
 
 use belljar_wire::{
-    Caps, Command, Event, GuestGrants, GuestLimits, Language, RunCommand, read_message,
+    Caps, Command, Event, GuestGrants, GuestLimits, Language, RunCommand, RunValue, read_message,
     write_message,
 };
 use serde_json::Value;
@@ -133,7 +133,7 @@ fn run_in(socket: &mut UnixStream, command: &RunCommand) -> Outcome {
                 outcome.error = Some(error);
                 return outcome;
             }
-            Event::Done { lossy, cut, value } => {
+            Event::Done(RunValue { lossy, cut, value }) => {
                 outcome.value = serde_json::from_slice(&value).expect("the value is JSON");
                 (outcome.lossy, outcome.cut) = (lossy, cut);
                 return outcome;

@@ -3,7 +3,7 @@
 use std::{io::Write, os::unix::net::UnixStream};
 
 use belljar_wire::{
-    Caps, Command, ErrorCode, Event, RunCommand, ToolReply, read_message, write_message,
+    Caps, Command, ErrorCode, Event, RunCommand, RunValue, ToolReply, read_message, write_message,
 };
 
 use crate::cpython_harness::{Python, command, connect};
@@ -28,7 +28,7 @@ fn send(socket: &mut UnixStream, code: &str) {
 fn value(socket: &mut UnixStream, code: &str) -> String {
     send(socket, code);
     let heard = hear_the_end(socket);
-    let Event::Done { value, .. } = heard else { return format!("{heard:?}") };
+    let Event::Done(RunValue { value, .. }) = heard else { return format!("{heard:?}") };
     String::from_utf8(value).expect("JSON is text")
 }
 
@@ -52,7 +52,7 @@ fn b1_a_session_takes_run_after_run() {
     assert_eq!(value(&mut socket, "3"), "3");
     // Control: a run that is not of a session is the last.
     write_message(&mut socket, &Command::Run(command("4"))).expect("the cell takes a run");
-    assert!(matches!(hear(&mut socket), Event::Done { .. }));
+    assert!(matches!(hear(&mut socket), Event::Done(_)));
     send(&mut socket, "5");
     socket.set_read_timeout(Some(std::time::Duration::from_millis(300))).expect("a time");
     assert!(read_message::<Event>(&mut socket, CAPS).is_err());
@@ -104,7 +104,7 @@ time.sleep(0.05)
         assert_eq!(call.call, asked);
     };
     assert!((1..=3).contains(&asked), "{asked}");
-    assert!(matches!(&last, Event::Done { value, .. } if value == b"8"), "{last:?}");
+    assert!(matches!(&last, Event::Done(done) if done.value == b"8"), "{last:?}");
     for number in 0..5 {
         assert_eq!(value(&mut socket, &format!("{number}")), number.to_string());
     }

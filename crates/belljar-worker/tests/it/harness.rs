@@ -220,7 +220,7 @@ fn drain(mut host: UnixStream, mut answer: impl FnMut(Event) -> Vec<Command>) ->
             }
             other @ (Event::Ready
             | Event::Refused { .. }
-            | Event::Done { .. }
+            | Event::Done(_)
             | Event::Failed(_)
             | Event::Branched
             | Event::Rerooted

@@ -102,7 +102,8 @@ async fn f3_a_workflow_that_is_taken_up_is_counted_once() {
     );
     let claim = host("two").claim("flow").await.unwrap();
     assert_eq!(row().await.fruitless_attempts, 2);
-    let driven = host("two").drive(claim, &never()).await.unwrap();
+    let claimed = host("two").read(claim).await.unwrap();
+    let driven = host("two").drive(claimed, &never()).await.unwrap();
     assert_eq!((driven.status, row().await.fruitless_attempts), (WorkflowStatus::Completed, 0));
 }
 

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, io, io::Write as _, process::ExitCode};
 
 use anyhow::Context as _;
 use belljar_project::{
-    CollectionReport, RecordCollector, Retention, Sweep,
+    CollectionReport, Project, RecordCollector, Retention, Sweep,
     config::{ConfigLocations, ProjectSettings, quantity::round_size},
     now_ms,
 };
@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::{
     arguments::GcArguments,
     print_json,
-    project::{existing_store, find_project},
+    project::existing_store,
     runtime,
     terminal::{columns::columns, style::TextStyle},
 };
@@ -74,7 +74,7 @@ pub(crate) fn gc(
     settings: &ProjectSettings,
     locations: &ConfigLocations,
 ) -> anyhow::Result<ExitCode> {
-    let project = find_project(locations, settings)?;
+    let project = Project::find(locations, settings)?;
     let Some(store) = existing_store(&project)? else {
         writeln!(io::stderr(), "this project has no store yet")?;
         return Ok(ExitCode::SUCCESS);

@@ -69,35 +69,17 @@ pub(crate) fn stopped_result(signal: StopSignal) -> RunResult {
     )
 }
 
-/// Waits for a signal that stops the run. Ctrl-C means that a person aborts the run. Any other
-/// signal only ends this process: a durable run is then interrupted, and the next host resumes it.
+/// Waits for a signal that stops the run, and tells the executor why. Ctrl-C means that a person aborts
+/// the run. Any other signal only ends this process: a durable run is then interrupted, and the next
+/// host resumes it.
 pub(crate) async fn wait_for_stop(signals: &mut SignalListener, executor: &Executor) -> StopSignal {
     let signal = signals.received().await;
+    executor.abort_because(signal.name());
     match signal {
         StopSignal::Interrupt => {}
         StopSignal::Terminate | StopSignal::HangUp => executor.prepare_to_stop(),
     }
     signal
-}
-
-/// Adjusts the result of a run that a signal stopped: the signal is the reason, whatever else went
-/// wrong. An interrupted durable run stays interrupted.
-pub(crate) async fn after_signals(
-    result: RunResult,
-    stop: &mut Option<StopSignal>,
-    signals: &mut SignalListener,
-) -> RunResult {
-    if stop.is_none() && !result.success {
-        // A terminal's signal also reaches zygote and cell, which may end first.
-        *stop = signals.pending().await;
-    }
-    match *stop {
-        Some(stop) if !result.success && result.status != RunStatus::Interrupted => {
-            let error = RunError::new(ErrorCode::RunAborted, stop.name());
-            RunResult { status: RunStatus::Aborted, error: Some(error), ..result }
-        }
-        _ => result,
-    }
 }
 
 /// Shuts the executor down. A further signal skips the wait.

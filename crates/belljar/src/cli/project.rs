@@ -1,25 +1,10 @@
 //! The project of the current directory. The library opens it; this module prints a warning if its
 //! store was empty.
 
-use std::{
-    collections::BTreeMap,
-    env,
-    io::{self, Write as _},
-};
+use std::io::{self, Write as _};
 
-use belljar_project::{
-    Executor, Project, Sandbox,
-    config::{ConfigLocations, ProjectSettings},
-};
+use belljar_project::{Executor, Project, Sandbox};
 use belljar_store::{PriorFile, Store};
-
-/// Finds the project, with the environment of this process for its server configurations.
-pub(crate) fn find_project(
-    locations: &ConfigLocations,
-    settings: &ProjectSettings,
-) -> anyhow::Result<Project> {
-    Ok(Project::find(locations, settings, variables())?)
-}
 
 /// Opens the project's store, which is created if it is missing.
 pub(crate) fn open_store(project: &Project) -> anyhow::Result<Store> {
@@ -48,11 +33,4 @@ fn warn_if_empty(store: &Store) -> io::Result<()> {
         writeln!(io::stderr(), "warning: {path} was empty; a new store was created there")?;
     }
     Ok(())
-}
-
-/// The environment. A configuration is text, so variables that are not UTF-8 cannot be part of it.
-fn variables() -> BTreeMap<String, String> {
-    let texts = env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    texts.collect()
 }

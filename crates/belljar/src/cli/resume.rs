@@ -5,7 +5,7 @@ use std::{io, io::Write as _, process::ExitCode};
 use anyhow::Context as _;
 use belljar_contract::RunResult;
 use belljar_project::{
-    Executor, ResumeOutcome,
+    Executor, Project, ResumeOutcome,
     config::{ConfigLocations, ProjectSettings},
 };
 use belljar_store::{RunRecord, Store};
@@ -15,8 +15,8 @@ use serde_json::value::RawValue;
 use super::{
     approvals::prompt,
     arguments::ResumeArguments,
-    launch::{LaunchOutcome, after_signals, launch, shut_down, wait_for_stop},
-    project::{existing_store, find_project},
+    launch::{LaunchOutcome, launch, shut_down, wait_for_stop},
+    project::existing_store,
     report::FrameSource,
     run::{exit_code, print_result, print_resume_hint, sandbox_builder},
     runs::find_run,
@@ -30,7 +30,7 @@ pub(crate) fn resume(
     settings: &ProjectSettings,
     locations: &ConfigLocations,
 ) -> anyhow::Result<ExitCode> {
-    let project = find_project(locations, settings)?;
+    let project = Project::find(locations, settings)?;
     let store = existing_store(&project)?;
     let store =
         store.with_context(|| format!("there is no run {} in this project", arguments.run))?;
@@ -103,9 +103,8 @@ async fn resume_run(
     let abort = async { stop = Some(wait_for_stop(signals, executor).await) };
     let resumed = executor.resume(id, observer, abort).await;
     let result = match resumed {
-        Ok(ResumeOutcome::Ran(result)) => Ok(after_signals(*result, &mut stop, signals).await),
-        // It ended between the check and the claim.
-        Ok(ResumeOutcome::Ended(result)) => Ok(*result),
+        // `Ended`: it ended between the check and the claim.
+        Ok(ResumeOutcome::Ran(result) | ResumeOutcome::Ended(result)) => Ok(*result),
         Err(error) => Err(error.into()),
     };
     (result, stop)

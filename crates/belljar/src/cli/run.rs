@@ -1,34 +1,30 @@
 //! `belljar run`: runs one piece of code in a fresh cell.
 
 mod options;
+mod start_notice;
 
 use std::{io, io::Write as _, process::ExitCode};
 
 use belljar_contract::{RunRequest, RunResult, RunStatus};
 use belljar_project::{
-    Execution, Executor, Project, RunDurability, Sandbox, SandboxBuilder,
+    Execution, Executor, Project, Sandbox, SandboxBuilder,
     config::{ConfigLocations, ProjectSettings},
 };
 use options::ProjectOptions;
+use start_notice::StartNotice;
 
 use super::{
     access::{commit_names, requested_grants, requested_workspace},
-    approvals::prompt,
     arguments::RunArguments,
     artifacts, is_broken_pipe,
-    launch::{LaunchOutcome, after_signals, launch, shut_down, stopped_result, wait_for_stop},
-    print_json,
-    project::find_project,
-    report,
+    launch::{LaunchOutcome, launch, shut_down, wait_for_stop},
+    print_json, report,
     report::FrameSource,
     runtime, session,
     signals::{SignalListener, StopSignal},
     source,
     source::CodeSource,
-    terminal::{
-        style::{TextRole, TextStyle},
-        visible::visible,
-    },
+    terminal::style::TextStyle,
 };
 
 pub(crate) use super::launch::{error_chain, refused_result};
@@ -46,7 +42,7 @@ pub(crate) fn run(
         artifacts::check(directory)?;
     }
     if let Some(id) = &arguments.session {
-        return session::run_in(id, arguments, settings, &find_project(locations, settings)?);
+        return session::run_in(id, arguments, settings, &Project::find(locations, settings)?);
     }
     let source = CodeSource::load(arguments)?;
     let context = source::context(arguments, settings.maximum.context_bytes)?;
@@ -70,7 +66,7 @@ pub(crate) fn run(
         grants: requested_grants(&arguments.grants)?,
         workspace,
     };
-    let project = find_project(locations, settings)?;
+    let project = Project::find(locations, settings)?;
     let options = ProjectOptions::of(&arguments.tools, &project)?;
     runtime()?.block_on(async {
         let mut signals = SignalListener::listen()?;
@@ -128,48 +124,25 @@ async fn start_and_run(
             return Ok(FinishedRun { executor: None, result: *result, stop });
         }
     };
-    let mut execution = Execution {
-        tools: options.tools.clone(),
-        intent: options.intent.clone(),
+    let id = belljar_runtime::run_id();
+    let notice = StartNotice::new(&id, options.intent.is_some(), &executor);
+    let execution = Execution {
+        tools: options.tools,
+        intent: options.intent,
+        durability: options.durability,
         max_output_tokens: options.max_output_tokens,
         cache: options.cache,
-        observer: prompt::observer(executor.store()),
+        observer: notice.clone(),
         ..Execution::new(request, CALLER)
     };
-    tokio::select! {
-        biased;
-        signal = signals.received() => {
-            let (result, stop) = (stopped_result(signal), Some(signal));
-            return Ok(FinishedRun { executor: Some(executor), result, stop });
-        }
-        () = options.prepare(&mut execution, &executor) => {}
-    }
-    let id = belljar_runtime::run_id();
-    print_run_info(&id, &execution);
     let mut stop = None;
     let abort = async { stop = Some(wait_for_stop(signals, &executor).await) };
-    let result = executor.execute_as(id, execution, abort).await;
-    let result = after_signals(result, &mut stop, signals).await;
+    let run = executor.execute_as(id, execution, abort);
+    let result = match executor.bridge() {
+        Some(bridge) => notice.watch(bridge, run).await,
+        None => run.await,
+    };
     Ok(FinishedRun { executor: Some(executor), result, stop })
-}
-
-/// Tells a person at a terminal the run's id and its tools.
-fn print_run_info(id: &str, execution: &Execution) {
-    let style = TextStyle::of_stderr();
-    if !style.is_terminal() {
-        return;
-    }
-    let mut lines = Vec::new();
-    if let (Some(_), Some(report)) = (&execution.intent, &execution.report) {
-        let names = if report.injected.is_empty() { "none" } else { &report.injected.join(", ") };
-        lines.push(format!("tools: {}", visible(names)));
-    }
-    if execution.durability == RunDurability::Always {
-        lines.push(format!("durable run {id}"));
-    }
-    for line in lines {
-        let _ = writeln!(io::stderr(), "{}", style.paint(TextRole::Dim, &line));
-    }
 }
 
 /// Prints a result for a person, or as JSON.

@@ -20,7 +20,7 @@ use belljar_tools::{Bridge, Catalogue, UpstreamError};
 
 use super::{
     arguments::ToolsCommand,
-    project::{find_project, open_store},
+    project::open_store,
     runtime,
     signals::SignalListener,
     terminal::{
@@ -40,7 +40,7 @@ pub(crate) fn tools(
     settings: &ProjectSettings,
     locations: &ConfigLocations,
 ) -> anyhow::Result<ExitCode> {
-    let project = find_project(locations, settings)?;
+    let project = Project::find(locations, settings)?;
     if !project.has_servers() {
         let hint = "add servers to .mcp.json, or under [mcp_servers] in belljar.toml";
         writeln!(io::stderr(), "no MCP servers are configured; {hint}")?;

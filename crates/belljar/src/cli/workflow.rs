@@ -24,11 +24,7 @@ use belljar_workflow::{
     SqliteWorkflowStore, WorkflowStore as _, Workflows, workflow_store::WorkflowFilter,
 };
 
-use super::{
-    arguments::WorkflowSubcommand,
-    project::{existing_store, find_project},
-    runtime,
-};
+use super::{arguments::WorkflowSubcommand, project::existing_store, runtime};
 
 /// Workflows that are searched for an id prefix.
 const MOST_LOOKED_AT: u32 = 10_000;
@@ -41,7 +37,7 @@ pub(crate) fn workflow(
     settings: &ProjectSettings,
     locations: &ConfigLocations,
 ) -> anyhow::Result<ExitCode> {
-    let project = find_project(locations, settings)?;
+    let project = Project::find(locations, settings)?;
     let context = host::WorkflowContext { settings, locations, project: &project };
     runtime()?.block_on(async {
         match command {

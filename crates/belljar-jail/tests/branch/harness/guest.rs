@@ -10,8 +10,8 @@ use std::{
     sync::mpsc,
 };
 
-use belljar_wire::{ErrorCode, GuestError, RunCommand};
-use belljar_worker::{CodeRunner, HostLink, RunValue};
+use belljar_wire::{ErrorCode, GuestError, RunCommand, RunValue};
+use belljar_worker::{CodeRunner, HostLink};
 use rustix::fs::{CWD, Mode, OFlags, openat};
 
 use super::{

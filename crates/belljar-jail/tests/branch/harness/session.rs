@@ -230,7 +230,7 @@ impl Branch {
         self.begin(code, context)?;
         loop {
             match hear(&mut self.socket)? {
-                Event::Done { value, .. } => return String::from_utf8(value).map_err(told),
+                Event::Done(done) => return String::from_utf8(done.value).map_err(told),
                 Event::Failed(error) => return Err(error.message),
                 Event::Print { .. } | Event::Artifact { .. } | Event::Denied { .. } => {}
                 other => return Err(format!("{other:?}")),

@@ -1,7 +1,7 @@
 //! The engine of the suite: native code that makes attempts, as an engine's exploit would.
 
-use belljar_wire::{ErrorCode, Event, GuestError, RunCommand, Stream};
-use belljar_worker::{CodeRunner, HostLink, RunValue};
+use belljar_wire::{ErrorCode, Event, GuestError, RunCommand, RunValue, Stream};
+use belljar_worker::{CodeRunner, HostLink};
 use serde::{Deserialize, Serialize};
 
 use super::{

@@ -3,7 +3,16 @@
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use super::{UnreadableArguments, canonical, read};
+use super::{CallArguments, UnreadableArguments, read};
+
+/// The canonical form; `None` if the text cannot be read.
+fn canonical(json: &[u8]) -> Option<Vec<u8>> {
+    let CallArguments { text, read } = CallArguments::parse(json.to_vec());
+    if read.is_err() {
+        assert_eq!(text, json, "recorded as it came");
+    }
+    read.ok().map(|_| text)
+}
 
 fn text(json: &str) -> String {
     String::from_utf8(canonical(json.as_bytes()).expect(json)).expect("JSON is UTF-8")
@@ -109,4 +118,28 @@ proptest! {
         prop_assert_eq!(&sent, &serde_json::to_vec(&given).expect("keys are texts"));
         prop_assert_eq!(read(&sent).expect("canonical"), given);
     }
+}
+
+/// S2: arguments that the host has as values are recorded as if they had come as their text.
+#[test]
+fn s2_values_of_the_host_have_the_same_form_as_their_text() {
+    let deep = (0..150).fold(json!(1), |inner, _| json!([inner]));
+    let given = [
+        json!({"b": [1, {"z": "\u{0}", "a": null}], "a": -1, "big": u64::MAX}),
+        json!({"fractions": [0.1, 1e300, -0.0, 5e-324, 36893488147419103000.0]}),
+        json!({"deep": deep}),
+        json!({"a": {"$serde_json::private::RawValue": "1"}}),
+        json!({}),
+    ];
+    let mut refused = 0;
+    for value in given {
+        let text = value.to_string();
+        let Value::Object(map) = value else { panic!("an object") };
+        let (host, guest) = (CallArguments::from(map), CallArguments::parse(text.into_bytes()));
+        assert_eq!(host.text, guest.text);
+        refused += u32::from(host.read.is_err());
+        assert_eq!(host.read.ok(), guest.read.ok());
+    }
+    // Too deep, and a reserved key; the others are read.
+    assert_eq!(refused, 2);
 }

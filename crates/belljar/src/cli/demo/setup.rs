@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use anyhow::Context as _;
-use belljar_contract::{ErrorCode, RunError, RunRequest, RunResult, RunStatus};
+use belljar_contract::{RunRequest, RunResult};
 use belljar_project::{Execution, Executor, Sandbox, now_ms};
 use belljar_tools::{
     AuditTiming, Bridge, BridgeConfig, Glob, PolicyRule, RawServer, ServerSpec, Surroundings,
@@ -13,6 +13,7 @@ use tempfile::TempDir;
 
 use super::server;
 use crate::cli::{
+    launch::{stopped_result, wait_for_stop},
     run,
     signals::{SignalListener, StopSignal},
 };
@@ -50,15 +51,15 @@ pub(super) async fn perform(code: &str) -> anyhow::Result<DemoRun> {
         Ok((types, Ok(sandbox))) => (types, sandbox),
         Ok((_, Err(error))) => {
             bridge.shutdown().await;
-            return Ok(ended(run::refused_result(&error), signals.pending().await));
+            // A terminal's signal also reaches the zygote, which may end first.
+            return Ok(match signals.pending().await {
+                Some(stop) => DemoRun::stopped_by(stop),
+                None => DemoRun::of(run::refused_result(&error), None),
+            });
         }
         Err(stop) => {
             bridge.shutdown().await;
-            let error = RunError::new(ErrorCode::RunAborted, stop.name());
-            return Ok(ended(
-                RunResult::not_run(belljar_runtime::run_id(), RunStatus::Aborted, error),
-                Some(stop),
-            ));
+            return Ok(DemoRun::stopped_by(stop));
         }
     };
     let executor = Executor::new(sandbox, Some(bridge), None);
@@ -66,31 +67,25 @@ pub(super) async fn perform(code: &str) -> anyhow::Result<DemoRun> {
     let performed = match types {
         Err(error) => Err(error),
         Ok(types) => {
-            let abort = async { stop = Some(signals.received().await) };
+            let abort = async { stop = Some(wait_for_stop(&mut signals, &executor).await) };
             let execution = Execution::new(RunRequest::typescript(code), "demo");
             let run = executor.execute(execution, abort).await;
-            if stop.is_none() && !run.success {
-                // A terminal's signal also reaches zygote and cell, which may end first.
-                stop = signals.pending().await;
-            }
-            Ok(DemoRun { types, ..ended(run, stop) })
+            Ok(DemoRun { types, ..DemoRun::of(run, stop) })
         }
     };
     executor.shutdown().await;
     performed
 }
 
-/// The outcome of a run. If a signal stopped the run, the signal is the reason, whatever else went
-/// wrong.
-fn ended(run: RunResult, stop: Option<StopSignal>) -> DemoRun {
-    let run = match stop.filter(|_| !run.success) {
-        Some(stop) => {
-            let error = Some(RunError::new(ErrorCode::RunAborted, stop.name()));
-            RunResult { status: RunStatus::Aborted, error, ..run }
-        }
-        None => run,
-    };
-    DemoRun { types: String::new(), run, stop }
+impl DemoRun {
+    fn of(run: RunResult, stop: Option<StopSignal>) -> Self {
+        Self { types: String::new(), run, stop }
+    }
+
+    /// The outcome if a signal came before the run.
+    fn stopped_by(stop: StopSignal) -> Self {
+        Self::of(stopped_result(stop), Some(stop))
+    }
 }
 
 /// A bridge to the demo's server only; the tool list is cached in this directory.

@@ -3,17 +3,17 @@
 use std::time::Duration;
 
 use anyhow::bail;
-use belljar_project::{Execution, Executor, Project, RunDurability};
+use belljar_project::{Project, RunDurability};
 use belljar_tools::{Glob, ToolGrants};
 
-use crate::cli::{arguments::ToolArguments, terminal::notice::with_notice};
+use crate::cli::arguments::ToolArguments;
 
 /// The tools, durability and budget of a run.
 #[derive(Debug)]
 pub(crate) struct ProjectOptions {
     pub(crate) tools: ToolGrants,
     pub(crate) intent: Option<String>,
-    is_durable: bool,
+    pub(crate) durability: RunDurability,
     pub(crate) max_output_tokens: Option<u32>,
     pub(crate) cache: Option<Duration>,
     /// Whether any option needs servers or a store.
@@ -32,27 +32,10 @@ impl ProjectOptions {
             || arguments.intent.is_some()
             || max_output_tokens.is_some()
             || cache.is_some();
-        let is_durable = arguments.durable;
+        let durability =
+            if arguments.durable { RunDurability::Always } else { RunDurability::IfAsked };
         let intent = arguments.intent.clone();
-        Ok(Self { tools, intent, is_durable, max_output_tokens, cache, needs_project })
-    }
-
-    /// Chooses the tools of the run, and then whether it keeps a journal: on request, or if a call
-    /// might have to wait for a person. The servers' tool lists are needed to know that.
-    pub(crate) async fn prepare(&self, execution: &mut Execution, executor: &Executor) {
-        let Some(bridge) = executor.bridge() else {
-            execution.durability =
-                if self.is_durable { RunDurability::Always } else { RunDurability::Never };
-            return;
-        };
-        let notice = || format!("starting MCP servers: {}", bridge.servers().join(", "));
-        let decided = async {
-            executor.inject(execution).await;
-            self.is_durable || bridge.may_ask(&execution.tools).await
-        };
-        let keeps_journal = with_notice(notice, decided).await;
-        execution.durability =
-            if keeps_journal { RunDurability::Always } else { RunDurability::Never };
+        Ok(Self { tools, intent, durability, max_output_tokens, cache, needs_project })
     }
 }
 

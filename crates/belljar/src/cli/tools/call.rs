@@ -10,9 +10,9 @@ use std::{
 use anyhow::{Context as _, bail};
 use belljar_project::config::ProjectSettings;
 use belljar_runtime::{ToolFault, run_id};
-use belljar_tools::{RunContext, Tool, ToolGrants, read_arguments};
+use belljar_tools::{RunContext, Tool, ToolGrants, ToolValue, read_arguments};
 use serde::Serialize;
-use serde_json::value::RawValue;
+use serde_json::{Map, Value, value::RawValue};
 
 use super::{ToolAccess, print_fault};
 use crate::cli::{
@@ -40,8 +40,8 @@ pub(super) async fn call(
     let outcome = match access.waiting(access.bridge.tool(&arguments.name)).await {
         Err(fault) => Err(fault),
         Ok(tool) => {
-            let json = match given {
-                Some(json) => json,
+            let given = match given {
+                Some(given) => given,
                 None => named(&arguments.argument, &tool)?,
             };
             let context = RunContext {
@@ -52,7 +52,8 @@ pub(super) async fn call(
                 code: String::new(),
                 observer: prompt::observer(access.store.as_ref()),
             };
-            access.bridge.call(&context, &tool.qualified_name(), json.into_bytes()).await
+            let called = access.bridge.call(&context, &tool.qualified_name(), given.into()).await;
+            called.map(ToolValue::into_json)
         }
     };
     if arguments.json {
@@ -98,7 +99,7 @@ fn show(value: &[u8]) -> anyhow::Result<()> {
 }
 
 /// Reads the arguments from the command line, a file or standard input.
-fn read(given: &str) -> anyhow::Result<String> {
+fn read(given: &str) -> anyhow::Result<Map<String, Value>> {
     let (json, name) = match given.strip_prefix('@') {
         None => (given.to_owned(), "the arguments"),
         Some("-") => {
@@ -111,20 +112,20 @@ fn read(given: &str) -> anyhow::Result<String> {
             (text, path)
         }
     };
-    checked(name, json)
+    checked(name, &json)
 }
 
-/// Checks that the arguments can be sent.
-fn checked(name: &str, json: String) -> anyhow::Result<String> {
+/// Parses the arguments if they can be sent.
+fn checked(name: &str, json: &str) -> anyhow::Result<Map<String, Value>> {
     match read_arguments(json.as_bytes()) {
-        Ok(_) => Ok(json),
+        Ok(arguments) => Ok(arguments),
         Err(error) => bail!("{name}: {error}"),
     }
 }
 
 /// Arguments given one by one. A value is JSON; it stays text if the tool expects text, or if it is
 /// not valid JSON.
-fn named(given: &[String], tool: &Tool) -> anyhow::Result<String> {
+fn named(given: &[String], tool: &Tool) -> anyhow::Result<Map<String, Value>> {
     let mut arguments: BTreeMap<&str, Box<RawValue>> = BTreeMap::new();
     for argument in given {
         let Some((key, text)) = argument.split_once('=') else {
@@ -141,7 +142,7 @@ fn named(given: &[String], tool: &Tool) -> anyhow::Result<String> {
             bail!("--arg {key} is given twice");
         }
     }
-    checked("--arg", serde_json::to_string(&arguments)?)
+    checked("--arg", &serde_json::to_string(&arguments)?)
 }
 
 #[cfg(test)]
