@@ -86,7 +86,7 @@ impl ToolHost {
     /// Calls a tool directly, without code, and returns its result.
     pub(super) async fn call(&self, tool: &str, arguments: &Value) -> anyhow::Result<Vec<u8>> {
         let context = RunContext {
-            run_id: "bench".to_owned(),
+            run_id: "bench".into(),
             caller: "bench".to_owned(),
             grants: ToolGrants::default(),
             tool_timeout: TOOL_TIMEOUT,

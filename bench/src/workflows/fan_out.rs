@@ -8,10 +8,11 @@ use std::{
 };
 
 use anyhow::{Context as _, ensure};
+use belljar_contract::WorkflowStatus;
 use belljar_store::Store;
 use belljar_workflow::{
     Dag, Driver, DriverOptions, Job, NewWorkflow, Performer, SqliteWorkflowStore, TaskOutcome,
-    TaskStart, WorkflowStatus, Workflows,
+    TaskStart, Workflows,
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;

@@ -5,6 +5,7 @@
 //! or an error code is declared once, here. It decides nothing and enforces nothing: the crate that
 //! owns a mechanism enforces its limits and grants.
 
+mod approval;
 mod engine;
 mod error;
 mod grants;
@@ -18,8 +19,8 @@ mod request;
 mod result;
 mod spelling;
 mod status;
-mod verdict;
 
+pub use approval::{ApprovalKind, ApprovalQuestion, Verdict};
 pub use engine::{EngineMismatch, EngineName, EngineRow, UnknownEngine};
 pub use error::{ErrorCode, ErrorKind, RunError, shortened};
 pub use grants::{
@@ -37,8 +38,7 @@ pub use result::{
     Tier, ToolReport, Truncation,
 };
 pub use spelling::{camel_case, is_spelled_alike};
-pub use status::RunStatus;
-pub use verdict::Verdict;
+pub use status::{RunStatus, TaskStatus, WorkflowStatus};
 
 #[cfg(test)]
 mod tests;

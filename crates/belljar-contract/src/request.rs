@@ -6,7 +6,7 @@ use serde_json::{Value, value::RawValue};
 
 use crate::{
     EngineName, Grant, GrantKind, Grants, GrantsRequest, Language, Limits, LimitsRequest,
-    Workspace, WorkspaceRequest,
+    SessionId, Workspace, WorkspaceRequest,
 };
 
 /// A request to run code, as a client writes it. The operator's rules decide what of it is given.
@@ -44,7 +44,7 @@ pub struct ExecuteRequest {
     pub durable: Option<bool>,
     /// The session to run it in.
     #[serde(default)]
-    pub session_id: Option<String>,
+    pub session_id: Option<SessionId>,
     /// A value larger than this many tokens is stored, and a summary takes its place.
     #[serde(default, deserialize_with = "crate::optional_whole_number")]
     pub max_output_tokens: Option<u32>,

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 
-use crate::{EngineName, RunError, RunStatus};
+use crate::{EngineName, RunError, RunId, RunStatus, SessionId};
 
 /// The result of a run, in the canonical JSON shape. It can be read back: a client, a record and a workflow
 /// use the same type.
@@ -25,7 +25,7 @@ use crate::{EngineName, RunError, RunStatus};
 #[serde(default)]
 pub struct RunResult {
     /// The name of the run, `run_…`.
-    pub id: String,
+    pub id: RunId,
     /// How the run ended, or why it stopped.
     pub status: RunStatus,
     /// Whether it ended with a value.
@@ -58,7 +58,7 @@ pub struct RunResult {
     /// Whether the answer came from a cache.
     pub cached: bool,
     /// The session it ran in.
-    pub session_id: Option<String>,
+    pub session_id: Option<SessionId>,
     /// The `state` that the code left, as a JSON object: `{}` when it left none.
     #[schemars(with = "serde_json::Map<String, Value>")]
     pub state: Box<RawValue>,
@@ -71,7 +71,7 @@ impl Default for RunResult {
     /// The start of every result: failed, nothing confined, nothing printed.
     fn default() -> Self {
         Self {
-            id: String::new(),
+            id: RunId::default(),
             status: RunStatus::Failed,
             success: false,
             result: RawValue::NULL.to_owned(),
@@ -96,7 +96,7 @@ impl Default for RunResult {
 
 impl RunResult {
     /// A result for code that was not run, or whose cell was ended before it could answer.
-    pub fn not_run(id: impl Into<String>, status: RunStatus, error: RunError) -> Self {
+    pub fn not_run(id: impl Into<RunId>, status: RunStatus, error: RunError) -> Self {
         Self { id: id.into(), status, error: Some(error), ..Self::default() }
     }
 

@@ -239,9 +239,40 @@ fn a7_codes_and_statuses_are_written_as_they_are_named() {
     }
     for status in RunStatus::ALL {
         assert_eq!(json!(status), status.as_str());
-        assert_eq!(RunStatus::from_name(status.as_str()), Some(status));
+        assert_eq!(RunStatus::from_name(status.as_str()), Some(*status));
         assert!(!(status.is_final() && status.is_paused()), "{status}");
     }
+}
+
+/// Records and events of earlier versions have these words in them.
+#[test]
+fn d9_statuses_of_workflows_and_tasks_keep_their_words() {
+    let workflow: Vec<&str> = WorkflowStatus::ALL.iter().map(|status| status.as_str()).collect();
+    let words = "created queued needs_attention new running paused stopping rolling_back completed \
+                 failed aborted";
+    assert_eq!(workflow.join(" "), words);
+    let task: Vec<&str> = TaskStatus::ALL.iter().map(|status| status.as_str()).collect();
+    let words = "waiting ready running retrying deciding sleeping in_doubt completed failed continued \
+                 skipped cancelled";
+    assert_eq!(task.join(" "), words);
+    assert_eq!(json!(TaskStatus::ALL), json!(task));
+    assert_eq!(json!(WorkflowStatus::ALL), json!(workflow));
+    assert_eq!(WorkflowStatus::from_name("ended"), None);
+}
+
+/// A record names a question by a word; a word of some other version must not be an error.
+#[test]
+fn d8_questions_about_calls_keep_their_words() {
+    let repeat = |times_sent| ApprovalQuestion::MayRepeat { times_sent };
+    let questions = [ApprovalQuestion::MayCall, repeat(1), repeat(2), repeat(17)];
+    for (question, word) in
+        questions.into_iter().zip(["ask", "in_doubt", "in_doubt_2", "in_doubt_17"])
+    {
+        assert_eq!(question.to_string(), word);
+        assert_eq!(ApprovalQuestion::from_record(word), question);
+    }
+    assert_eq!(ApprovalQuestion::from_record("in_doubt_x").kind(), ApprovalKind::InDoubt);
+    assert_eq!(ApprovalQuestion::from_record("later").kind(), ApprovalKind::Call);
 }
 
 /// A result reads what it writes, with the value as it was.

@@ -14,7 +14,7 @@ mod workflows;
 
 use std::{sync::Arc, time::Duration};
 
-use belljar_contract::{ExecuteRequest, RunError, RunRequest, Verdict};
+use belljar_contract::{ApprovalId, ExecuteRequest, RunError, RunId, RunRequest, Verdict};
 use belljar_runtime::run_id;
 use belljar_server::{
     Backend, BackgroundMeter, DecisionError, EndRun, MissingServer, PassThrough, RunInfo,
@@ -133,12 +133,12 @@ impl Backend for ProjectBackend {
 
     async fn decide(
         &self,
-        approval_id: &str,
+        approval_id: &ApprovalId,
         verdict: Verdict,
         by: &str,
     ) -> Result<(), DecisionError> {
         let store = self.executor.store();
-        let store = store.ok_or_else(|| DecisionError::Unknown(approval_id.to_owned()))?;
+        let store = store.ok_or_else(|| DecisionError::Unknown(approval_id.clone()))?;
         match store.decide(approval_id, verdict, by, now_ms()).await {
             Ok(_) => {
                 self.adoption.notify();
@@ -185,7 +185,7 @@ impl Backend for ProjectBackend {
         Ok(ToolsFound { tools, missing: missing.collect() })
     }
 
-    async fn get_run(&self, run_id: &str, wait: Duration) -> Option<RunReport> {
+    async fn get_run(&self, run_id: &RunId, wait: Duration) -> Option<RunReport> {
         self.stored_run(run_id, wait).await
     }
 
@@ -193,7 +193,7 @@ impl Backend for ProjectBackend {
         self.runs_to_resume().await
     }
 
-    async fn resume(&self, run_id: &str, observer: RunReporter) -> Option<RunReport> {
+    async fn resume(&self, run_id: &RunId, observer: RunReporter) -> Option<RunReport> {
         self.resume_found(run_id, observer).await
     }
 
@@ -201,7 +201,7 @@ impl Backend for ProjectBackend {
         self.adoption.changed().await;
     }
 
-    async fn end_run(&self, run_id: &str) -> EndRun {
+    async fn end_run(&self, run_id: &RunId) -> EndRun {
         self.end_stored_run(run_id).await
     }
 

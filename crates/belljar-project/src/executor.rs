@@ -24,7 +24,7 @@ use std::{
 };
 
 use abort::Abort;
-use belljar_contract::{ErrorCode, Language, RunError, RunRequest, RunResult, RunStatus};
+use belljar_contract::{ErrorCode, Language, RunError, RunId, RunRequest, RunResult, RunStatus};
 use belljar_runtime::{BridgeLink, GuestAsk, Listener, RunOptions, ToolFault, ToolLink, run_id};
 use belljar_server::BackgroundMeter;
 use belljar_store::Store;
@@ -206,7 +206,7 @@ impl Executor {
     }
 
     /// Whether a durable run is active in this process.
-    pub(crate) fn is_active(&self, id: &str) -> bool {
+    pub(crate) fn is_active(&self, id: &RunId) -> bool {
         self.active_runs.has(id)
     }
 
@@ -222,7 +222,7 @@ impl Executor {
     /// Like [`execute`](Self::execute), with a run id chosen by the caller.
     pub async fn execute_as(
         &self,
-        id: String,
+        id: RunId,
         mut execution: Execution,
         abort: impl Future<Output = ()>,
     ) -> RunResult {
@@ -269,7 +269,7 @@ impl Executor {
     pub async fn execute_in(
         &self,
         session: &Session,
-        id: String,
+        id: RunId,
         mut execution: Execution,
         abort: impl Future<Output = ()>,
     ) -> RunResult {
@@ -294,12 +294,7 @@ impl Executor {
     }
 
     /// The result of a request that is refused before it runs.
-    pub(crate) async fn refuse(
-        &self,
-        id: String,
-        language: Language,
-        error: RunError,
-    ) -> RunResult {
+    pub(crate) async fn refuse(&self, id: RunId, language: Language, error: RunError) -> RunResult {
         let run = self.open(&id, language).await;
         self.finish(run, RunResult::not_run(id, RunStatus::Failed, error)).await
     }
@@ -317,7 +312,7 @@ impl Executor {
     async fn run_plain(
         &self,
         session: Option<&Session>,
-        id: String,
+        id: RunId,
         execution: Execution,
         abort: impl Future<Output = ()>,
     ) -> RunResult {
@@ -350,7 +345,7 @@ impl Executor {
     }
 
     /// Posts an event without waiting for the disk (F4).
-    async fn post(&self, id: &str, name: &str, data: &(impl serde::Serialize + Sync)) {
+    async fn post(&self, id: &RunId, name: &str, data: &(impl serde::Serialize + Sync)) {
         let Some(store) = &self.store else { return };
         let data = serde_json::to_string(data).unwrap_or_default();
         if let Err(error) = store.post_event(id, name, data, now_ms()).await {

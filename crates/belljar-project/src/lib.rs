@@ -60,8 +60,7 @@ pub use sessions::{
 pub use token_savings::TokenSavings;
 pub use workflows::{
     CommandOutcome, CommandResult, ExportReport, Fork, HiddenPaths, MAX_QUEUED, MAX_RUNNING,
-    NEEDS_ATTENTION, ProjectWorkflowError, ProjectWorkflows, QUEUED, TaskQuestion, WorkflowOptions,
-    WorkflowPermissions, WorkflowSubmission, check_command, check_workflow, check_workflow_id,
-    forget_workflow, is_looked_after, needs_attention, new_command_id, new_workflow_id, status_of,
-    task_questions,
+    ProjectWorkflowError, ProjectWorkflows, TaskQuestion, WorkflowOptions, WorkflowPermissions,
+    WorkflowSubmission, check_command, check_workflow, check_workflow_id, forget_workflow,
+    is_looked_after, needs_attention, new_command_id, new_workflow_id, status_of, task_questions,
 };

@@ -12,6 +12,7 @@ use std::{
     time::Duration,
 };
 
+use belljar_contract::RunId;
 use belljar_store::{Prune, PruneReport, RecordKind, ShrinkMode, Store, StoreError};
 use belljar_workflow::SqliteWorkflowStore;
 use tokio_util::sync::CancellationToken;
@@ -274,7 +275,7 @@ impl RecordCollector {
     }
 
     /// Runs whose outcome an unfinished workflow has not read yet, however old they are.
-    async fn needed_runs(&self) -> Result<Arc<BTreeSet<String>>, StoreError> {
+    async fn needed_runs(&self) -> Result<Arc<BTreeSet<RunId>>, StoreError> {
         let open = self.store.open_workflow_intents().await?;
         Ok(Arc::new(open.iter().flat_map(|key| runs_of_intent(key)).collect()))
     }

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use belljar_contract::RunError;
+use belljar_contract::{CheckpointId, RunError, SessionId};
 use belljar_runtime::{SessionEnding, SessionSpec};
 use belljar_store::{NewSession, SessionEnd, SessionRecord, Store};
 use thiserror::Error;
@@ -55,8 +55,8 @@ pub struct SessionRegistry {
 struct RegistryInner {
     sandbox: Sandbox,
     store: Option<Store>,
-    live: Mutex<HashMap<String, KeptSession>>,
-    ended: Mutex<Vec<(String, SessionEnding)>>,
+    live: Mutex<HashMap<SessionId, KeptSession>>,
+    ended: Mutex<Vec<(SessionId, SessionEnding)>>,
 }
 
 /// A live session with its lifetime and owner.
@@ -98,12 +98,12 @@ pub struct SessionLifetimes {
 pub enum SessionLookupError {
     /// No session with this id is known.
     #[error("there is no session {0}")]
-    Unknown(String),
+    Unknown(SessionId),
     /// The session has ended.
     #[error("session {id} has ended: {}", ending.message)]
     Ended {
         /// Id of the session.
-        id: String,
+        id: SessionId,
         /// The reason, with its code.
         ending: SessionEnding,
     },
@@ -141,7 +141,7 @@ impl SessionRegistry {
         &self,
         of: &KeptSession,
         count: usize,
-        checkpoint: Option<&str>,
+        checkpoint: Option<&CheckpointId>,
     ) -> Result<Vec<KeptSession>, RunError> {
         let forked = of.session.fork_from(count, checkpoint).await?;
         let forked = forked.into_iter().map(|session| KeptSession { session, ..of.clone() });
@@ -151,17 +151,17 @@ impl SessionRegistry {
     }
 
     /// A live session, or the reason why there is none.
-    pub async fn get(&self, id: &str) -> Result<KeptSession, SessionLookupError> {
+    pub async fn get(&self, id: &SessionId) -> Result<KeptSession, SessionLookupError> {
         let found = lock(&self.inner.live).get(id).cloned();
         if let Some(kept) = found {
             return match kept.session.ending() {
                 None => Ok(kept),
-                Some(ending) => Err(SessionLookupError::Ended { id: id.to_owned(), ending }),
+                Some(ending) => Err(SessionLookupError::Ended { id: id.clone(), ending }),
             };
         }
         match self.inner.ending(id).await {
-            Some(ending) => Err(SessionLookupError::Ended { id: id.to_owned(), ending }),
-            None => Err(SessionLookupError::Unknown(id.to_owned())),
+            Some(ending) => Err(SessionLookupError::Ended { id: id.clone(), ending }),
+            None => Err(SessionLookupError::Unknown(id.clone())),
         }
     }
 
@@ -176,7 +176,7 @@ impl SessionRegistry {
     }
 
     /// Ends a session; it is gone when this returns.
-    pub async fn destroy(&self, id: &str) -> Result<(), SessionLookupError> {
+    pub async fn destroy(&self, id: &SessionId) -> Result<(), SessionLookupError> {
         let kept = self.get(id).await?;
         kept.session.destroy().await;
         self.inner.note_end(&kept, &SessionEnding::destroyed()).await;
@@ -202,7 +202,7 @@ impl SessionRegistry {
             }
         }
         for kept in new {
-            let id = kept.session.id().to_owned();
+            let id = kept.session.id().clone();
             lock(&self.inner.live).insert(id, kept.clone());
             tokio::spawn(watch_session(self.inner.clone(), kept));
         }
@@ -211,7 +211,7 @@ impl SessionRegistry {
 
 impl RegistryInner {
     /// Why a session ended that is no longer live.
-    async fn ending(&self, id: &str) -> Option<SessionEnding> {
+    async fn ending(&self, id: &SessionId) -> Option<SessionEnding> {
         let remembered = lock(&self.ended).iter().find(|(of, _)| of == id).cloned();
         if let Some((_, ending)) = remembered {
             return Some(ending);
@@ -244,7 +244,7 @@ impl RegistryInner {
         let end = SessionEnd { code, reason, at_ms: now_ms() };
         if let Err(error) = store.end_session(&info.id, last_used_ms, end).await {
             let error = &error as &dyn std::error::Error;
-            tracing::warn!(error, id = info.id, "cannot save the end of a session");
+            tracing::warn!(error, id = info.id.as_str(), "cannot save the end of a session");
         }
     }
 }
@@ -311,7 +311,7 @@ async fn close_orphans(store: &Store) {
         let end = SessionEnd { code, reason: message, at_ms: now_ms() };
         if let Err(error) = store.end_session(&began.id, last_used_ms, end).await {
             let error = &error as &dyn std::error::Error;
-            tracing::warn!(error, id = began.id, "cannot save the end of a session");
+            tracing::warn!(error, id = began.id.as_str(), "cannot save the end of a session");
         }
     }
 }

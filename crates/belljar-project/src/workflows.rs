@@ -29,7 +29,7 @@ use std::{
     time::Duration,
 };
 
-use belljar_contract::{CommitExecutable, Limits};
+use belljar_contract::{CommitExecutable, Limits, hex};
 use belljar_tools::{CallObserver, NoObserver};
 use belljar_workflow::{
     Dag, DriveError, DriveResult, Machine, NewWorkflow, SqliteWorkflowStore, WorkflowCommand,
@@ -47,7 +47,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{Executor, SessionRegistry, active::ActiveIds, now_ms};
 
 pub(crate) use code::{is_of_workflow, runs_of_intent};
-pub use driving::{NEEDS_ATTENTION, QUEUED, is_looked_after, needs_attention, status_of};
+pub use driving::{is_looked_after, needs_attention, status_of};
 pub use error::{ProjectWorkflowError, check_workflow_id};
 pub use files::HiddenPaths;
 pub use permissions::WorkflowPermissions;
@@ -496,5 +496,5 @@ fn random() -> String {
     let mut bytes = [0; 8];
     // Without randomness an id may be taken; then it is refused.
     let _ = getrandom(&mut bytes, GetRandomFlags::empty());
-    bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
+    hex::encode(&bytes)
 }

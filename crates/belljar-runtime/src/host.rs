@@ -12,7 +12,7 @@ use std::{
 };
 
 use belljar_contract::{
-    EngineName, ErrorCode, LimitExcess, Limits, RunError, RunRequest, RunResult,
+    EngineName, ErrorCode, LimitExcess, Limits, RunError, RunId, RunRequest, RunResult,
 };
 use belljar_jail::{CellKind, ZygotePlan};
 use belljar_wire::GuestGrants;
@@ -76,7 +76,7 @@ pub struct Host {
 #[derive(Debug, Default)]
 pub struct RunOptions {
     /// The id of the run, if the caller needs to know it before the run starts; otherwise it gets a new one.
-    pub id: Option<String>,
+    pub id: Option<RunId>,
     /// The run's end of the bridge; without one the run has no tools.
     pub tools: Option<ToolLink>,
     /// Receives output as the run prints it.

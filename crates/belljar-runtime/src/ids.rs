@@ -3,18 +3,18 @@
 use belljar_contract::{CheckpointId, RunId, SessionId};
 
 /// A new name for a run, `run_…`.
-pub fn run_id() -> String {
-    RunId::from_random(random()).into()
+pub fn run_id() -> RunId {
+    RunId::from_random(random())
 }
 
 /// A new name for a session, `ses_…`.
-pub(crate) fn session_id() -> String {
-    SessionId::from_random(random()).into()
+pub(crate) fn session_id() -> SessionId {
+    SessionId::from_random(random())
 }
 
 /// A new name for a checkpoint, `chk_…`.
-pub(crate) fn checkpoint_id() -> String {
-    CheckpointId::from_random(random()).into()
+pub(crate) fn checkpoint_id() -> CheckpointId {
+    CheckpointId::from_random(random())
 }
 
 fn random() -> [u8; 10] {

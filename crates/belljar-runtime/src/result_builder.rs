@@ -6,7 +6,8 @@ use std::{
 };
 
 use belljar_contract::{
-    EngineName, ErrorCode, Isolation, Metrics, RunError, RunResult, RunStatus, Tier,
+    EngineName, ErrorCode, Isolation, Metrics, RunError, RunId, RunResult, RunStatus, SessionId,
+    Tier,
 };
 use serde_json::value::RawValue;
 
@@ -24,7 +25,7 @@ use crate::{
 /// in order.
 #[derive(Debug)]
 pub(crate) struct ResultBuilder {
-    id: String,
+    id: RunId,
     metrics: Metrics,
     isolation: Isolation,
     /// Receives what the run prints.
@@ -35,13 +36,13 @@ pub(crate) struct ResultBuilder {
     pub(crate) withheld: WithholdReport,
     stop_status: Option<RunStatus>,
     /// The session that the run is in, if any.
-    pub(crate) session_id: Option<String>,
+    pub(crate) session_id: Option<SessionId>,
     state: GuestState,
 }
 
 impl ResultBuilder {
     /// The result of a run that has not started. Without an id it gets a new one.
-    pub(crate) fn new(engine: EngineName, id: Option<String>, transcript: Transcript) -> Self {
+    pub(crate) fn new(engine: EngineName, id: Option<RunId>, transcript: Transcript) -> Self {
         Self {
             id: id.unwrap_or_else(run_id),
             metrics: Metrics::default(),

@@ -17,7 +17,7 @@ mod snapshot;
 
 use std::{sync::Arc, time::SystemTime};
 
-use belljar_contract::{ErrorCode, Language, Limits, RunError};
+use belljar_contract::{ErrorCode, Language, Limits, RunError, SessionId};
 use belljar_wire::GuestGrants;
 use tokio::sync::{Mutex, OwnedMutexGuard, OwnedSemaphorePermit, watch};
 
@@ -38,8 +38,8 @@ pub struct CellSession {
 /// What all clones of a session share.
 #[derive(Debug)]
 pub(crate) struct SessionState {
-    id: String,
-    forked_from: Option<String>,
+    id: SessionId,
+    forked_from: Option<SessionId>,
     language: Language,
     zygote: ZygoteKind,
     limits: Limits,
@@ -72,7 +72,7 @@ struct SessionGuests {
 
 impl CellSession {
     /// The name of the session, `ses_…`.
-    pub fn id(&self) -> &str {
+    pub fn id(&self) -> &SessionId {
         &self.state.id
     }
 
@@ -165,7 +165,11 @@ impl SessionState {
         };
         let why = guest_ended(dead.end().await);
         let why = guests.cell.as_ref().and_then(|cell| cell.end_reason()).unwrap_or(why);
-        tracing::warn!(session = self.id, reason = why.message, "the guest of a session has ended");
+        tracing::warn!(
+            session = self.id.as_str(),
+            reason = why.message,
+            "the guest of a session has ended"
+        );
         self.lose_live_guest(&mut guests, &why);
     }
 }

@@ -6,13 +6,16 @@
 #[cfg(test)]
 mod tests;
 
-use belljar_contract::{Artifact, Change, RunError, RunResult, RunStatus, ToolReport, Truncation};
+use belljar_contract::{
+    ApprovalKind, Artifact, Change, ErrorCode, ErrorKind, RunError, RunId, RunResult, RunStatus,
+    SessionId, ToolReport, Truncation,
+};
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde::Serialize;
 use serde_json::{Map, Value, json, value::RawValue};
 
 use crate::{
-    backend::{ApprovalKind, ApprovalRequest, RunReport, RunState, ToolsFound},
+    backend::{ApprovalRequest, RunReport, RunState, ToolsFound},
     request::RequestError,
     sessions::SessionError,
 };
@@ -25,7 +28,7 @@ const MAX_UNFOLDED_PARTS: usize = 1 << 18;
 #[derive(Debug, Serialize)]
 struct OptionalFields<'a> {
     error: &'a Option<RunError>,
-    session_id: &'a Option<String>,
+    session_id: &'a Option<SessionId>,
     artifacts: &'a [Artifact],
     changes: &'a [Change],
     truncated: &'a Truncation,
@@ -115,20 +118,20 @@ fn parts(text: &str) -> usize {
 }
 
 /// A run that waits for a person whom the client cannot ask.
-pub(crate) fn waiting(run_id: &str, waiting: &[ApprovalRequest]) -> CallToolResult {
+pub(crate) fn waiting(run_id: &RunId, waiting: &[ApprovalRequest]) -> CallToolResult {
     structured(waiting_value(run_id, waiting), false)
 }
 
 /// The same for a tool with an output schema of its own, which this would not match.
-pub(crate) fn tool_waiting(run_id: &str, waiting: &[ApprovalRequest]) -> CallToolResult {
+pub(crate) fn tool_waiting(run_id: &RunId, waiting: &[ApprovalRequest]) -> CallToolResult {
     CallToolResult::error(vec![ContentBlock::text(waiting_value(run_id, waiting).to_string())])
 }
 
-fn waiting_value(run_id: &str, waiting: &[ApprovalRequest]) -> Value {
+fn waiting_value(run_id: &RunId, waiting: &[ApprovalRequest]) -> Value {
     let commands: Vec<_> = waiting.iter().map(command).collect();
     let (status, what) = match waiting.iter().any(|one| one.kind == ApprovalKind::InDoubt) {
-        true => ("in_doubt", "decide about a call that may have happened"),
-        false => ("approval_required", "allow this call"),
+        true => (RunStatus::InDoubt, "decide about a call that may have happened"),
+        false => (RunStatus::ApprovalRequired, "allow this call"),
     };
     let message = format!(
         "A person has to {what}, in a terminal: {}. Tell the user, then call get_run.",
@@ -161,21 +164,22 @@ fn command(one: &ApprovalRequest) -> String {
 }
 
 /// A run that has not ended.
-pub(crate) fn running(run_id: &str) -> CallToolResult {
+pub(crate) fn running(run_id: &RunId) -> CallToolResult {
     let message = "Still running; call get_run for the result.";
-    structured(json!({"status": "running", "run_id": run_id, "message": message}), false)
+    structured(json!({"status": RunStatus::Running, "run_id": run_id, "message": message}), false)
 }
 
 /// A call that has not ended, of a tool with an output schema of its own.
-pub(crate) fn tool_running(run_id: &str) -> CallToolResult {
+pub(crate) fn tool_running(run_id: &RunId) -> CallToolResult {
     let text = format!("Still running as {run_id}; call get_run for the result.");
     CallToolResult::error(vec![ContentBlock::text(text)])
 }
 
 /// A run that has no report.
-pub(crate) fn no_report(run_id: Option<&str>, status: &str, message: &str) -> CallToolResult {
-    let code = if status == "aborted" { "run.aborted" } else { "sandbox.failed" };
-    let error = json!({"type": "SandboxError", "code": code, "message": message});
+pub(crate) fn no_report(run_id: Option<&RunId>, code: ErrorCode, message: &str) -> CallToolResult {
+    let is_aborted = code == ErrorCode::RunAborted;
+    let status = if is_aborted { RunStatus::Aborted } else { RunStatus::Failed };
+    let error = json!({"type": code.kind(), "code": code, "message": message});
     let mut value = json!({"status": status, "error": error});
     if let (Some(run_id), Some(object)) = (run_id, value.as_object_mut()) {
         object.insert("run_id".to_owned(), json!(run_id));
@@ -186,18 +190,17 @@ pub(crate) fn no_report(run_id: Option<&str>, status: &str, message: &str) -> Ca
 /// A session that did not take a run.
 pub(crate) fn not_in_session(error: &SessionError) -> CallToolResult {
     let error = json!({
-        "type": "SandboxError", "code": error.code(), "message": error.to_string(),
+        "type": ErrorKind::SandboxError, "code": error.code(), "message": error.to_string(),
         "hint": error.hint(),
     });
-    structured(json!({"status": "failed", "error": without_nulls(&error)}), true)
+    structured(json!({"status": RunStatus::Failed, "error": without_nulls(&error)}), true)
 }
 
 /// Arguments that were not understood.
 pub(crate) fn refused(error: &RequestError) -> CallToolResult {
-    let error = json!({
-        "type": "SandboxError", "code": "request.invalid", "message": error.to_string(),
-    });
-    structured(json!({"status": "failed", "error": error}), true)
+    let code = ErrorCode::RequestInvalid;
+    let error = json!({"type": code.kind(), "code": code, "message": error.to_string()});
+    structured(json!({"status": RunStatus::Failed, "error": error}), true)
 }
 
 /// Tools that were found.
@@ -217,9 +220,9 @@ pub(crate) fn tool(value: &Value) -> CallToolResult {
 }
 
 /// The answer of an upstream tool, looked at through `get_run`.
-pub(crate) fn tool_as_run(run_id: &str, value: &Value) -> CallToolResult {
+pub(crate) fn tool_as_run(run_id: &RunId, value: &Value) -> CallToolResult {
     let failed = value.get("isError").is_some_and(|flag| flag == true);
-    let status = if failed { "failed" } else { "completed" };
+    let status = if failed { RunStatus::Failed } else { RunStatus::Completed };
     structured(json!({"status": status, "run_id": run_id, "result": value}), failed)
 }
 

@@ -11,7 +11,7 @@ mod tests;
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use belljar_contract::Verdict;
+use belljar_contract::{ApprovalKind, Verdict};
 use belljar_wire::text::is_invisible;
 use rmcp::{
     RoleServer,
@@ -23,7 +23,7 @@ use rmcp::{
 };
 use serde_json::Value;
 
-use crate::backend::{ApprovalKind, ApprovalRequest};
+use crate::backend::ApprovalRequest;
 
 /// Fields of the question about a call in doubt, and its possible answers.
 const ANSWER: &str = "answer";

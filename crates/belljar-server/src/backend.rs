@@ -7,7 +7,9 @@
 
 use std::{future::Future, time::Duration};
 
-use belljar_contract::{ExecuteRequest, RunResult, RunStatus, Stream, Verdict};
+use belljar_contract::{
+    ApprovalId, ApprovalKind, ExecuteRequest, RunId, RunResult, RunStatus, Stream, Verdict,
+};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -34,7 +36,7 @@ pub trait Backend: Sessions + Records + WorkflowBackend {
     /// Records the decision of the person who answered in the client.
     fn decide(
         &self,
-        approval_id: &str,
+        approval_id: &ApprovalId,
         verdict: Verdict,
         by: &str,
     ) -> impl Future<Output = Result<(), DecisionError>> + Send;
@@ -53,7 +55,7 @@ pub trait Backend: Sessions + Records + WorkflowBackend {
     /// calls that wait for a person.
     fn get_run(
         &self,
-        run_id: &str,
+        run_id: &RunId,
         wait: Duration,
     ) -> impl Future<Output = Option<RunReport>> + Send;
 
@@ -71,7 +73,7 @@ pub trait Backend: Sessions + Records + WorkflowBackend {
     /// it cannot resume.
     fn resume(
         &self,
-        _run_id: &str,
+        _run_id: &RunId,
         _observer: RunReporter,
     ) -> impl Future<Output = Option<RunReport>> + Send {
         std::future::ready(None)
@@ -83,7 +85,7 @@ pub trait Backend: Sessions + Records + WorkflowBackend {
     }
 
     /// Ends a run that this gateway does not run itself. It never starts a run in order to end it.
-    fn end_run(&self, _run_id: &str) -> impl Future<Output = EndRun> + Send {
+    fn end_run(&self, _run_id: &RunId) -> impl Future<Output = EndRun> + Send {
         std::future::ready(EndRun::Over)
     }
 
@@ -131,7 +133,7 @@ pub enum RunState {
 #[derive(Debug, Clone, Serialize)]
 pub struct PendingRun {
     /// The id that requests name it by.
-    pub id: String,
+    pub id: RunId,
     /// The present status, never a final one.
     pub status: RunStatus,
     /// Always false: clients look at one field, whether or not the run has ended.
@@ -148,13 +150,13 @@ impl RunReport {
     }
 
     /// A run without a result yet.
-    pub fn unfinished(id: &str, status: RunStatus, message: Option<String>) -> Self {
-        let run = PendingRun { id: id.to_owned(), status, success: false, message };
+    pub fn unfinished(id: &RunId, status: RunStatus, message: Option<String>) -> Self {
+        let run = PendingRun { id: id.clone(), status, success: false, message };
         Self { run: RunState::Unfinished(run), waiting: Vec::new() }
     }
 
     /// The id that requests name it by.
-    pub fn id(&self) -> &str {
+    pub fn id(&self) -> &RunId {
         match &self.run {
             RunState::Ended(result) => &result.id,
             RunState::Unfinished(run) => &run.id,
@@ -196,7 +198,7 @@ pub enum EndRun {
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ApprovalRequest {
     /// The id by which a decision refers to it.
-    pub id: String,
+    pub id: ApprovalId,
     /// The question, which decides the answers that count.
     pub kind: ApprovalKind,
     /// The question in words, with its possible answers.
@@ -206,7 +208,7 @@ pub struct ApprovalRequest {
     /// The arguments of the call.
     pub arguments: Value,
     /// The run that waits.
-    pub run_id: String,
+    pub run_id: RunId,
     /// 1-based line of the agent's code, where known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
@@ -218,46 +220,21 @@ pub struct ApprovalRequest {
     pub expires_ms: Option<u64>,
 }
 
-/// The question about a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ApprovalKind {
-    /// May Belljar make the call?
-    Call,
-    /// The call may have happened, and its answer was not recorded. Should Belljar repeat it, use a
-    /// given result, or fail it?
-    InDoubt,
-}
-
-impl ApprovalKind {
-    /// The question in words, with its possible answers.
-    pub const fn message(self) -> &'static str {
-        match self {
-            Self::Call => "The call was not made yet. Answer `approve` or `deny`.",
-            Self::InDoubt => {
-                "The call may have happened: the host ended before it was answered. Look, then answer \
-                 `retry` (make it again), `use` with its `result` (it happened), or `deny` (it fails \
-                 in the code)."
-            }
-        }
-    }
-}
-
 /// Why a decision did not count.
 #[derive(Debug, thiserror::Error)]
 pub enum DecisionError {
     /// No approval has this id.
     #[error("no approval is called {0}")]
-    Unknown(String),
+    Unknown(ApprovalId),
     /// The answer does not fit the question.
     #[error("{0}")]
     NoAnswer(String),
     /// It was decided before, or it expired.
     #[error("approval {0} is no longer open")]
-    Settled(String),
+    Settled(ApprovalId),
     /// The run it is about is over.
     #[error("approval {0} is closed: its run has ended; nothing waits for this answer")]
-    RunEnded(String),
+    RunEnded(ApprovalId),
     /// The decision could not be stored.
     #[error("the decision could not be stored: {0}")]
     Failed(String),
@@ -347,12 +324,12 @@ impl RunReporter {
     }
 
     /// The run has an id.
-    pub fn started(&self, run_id: &str) {
-        self.live.update(|state| state.run_id = Some(run_id.to_owned()));
+    pub fn started(&self, run_id: &RunId) {
+        self.live.update(|state| state.run_id = Some(run_id.clone()));
         if let Some(registration) = &self.registration {
             registration.announce(run_id, self.live.clone());
         }
-        self.send(|| RunEvent::Started { run_id: run_id.to_owned() });
+        self.send(|| RunEvent::Started { run_id: run_id.clone() });
     }
 
     /// Whether a client receives prints as they happen.
@@ -404,9 +381,9 @@ impl RunReporter {
     }
 
     /// An approval was decided or expired: no person needs to answer it any more.
-    pub fn settled(&self, approval_id: &str) {
-        self.live.update(|state| state.waiting.retain(|known| known.id != approval_id));
-        self.send(|| RunEvent::ApprovalSettled { approval_id: approval_id.to_owned() });
+    pub fn settled(&self, approval_id: &ApprovalId) {
+        self.live.update(|state| state.waiting.retain(|known| known.id != *approval_id));
+        self.send(|| RunEvent::ApprovalSettled { approval_id: approval_id.clone() });
     }
 
     fn send(&self, what: impl FnOnce() -> RunEvent) {

@@ -9,7 +9,7 @@ mod workflow;
 
 use std::{sync::Arc, time::Duration};
 
-use belljar_contract::{ExecuteRequest, Verdict};
+use belljar_contract::{ApprovalId, ErrorCode, ExecuteRequest, RunId, Verdict};
 use rmcp::{
     ErrorData, RoleServer,
     model::{
@@ -57,6 +57,7 @@ enum AnswerShape {
 /// the same tool with the same arguments.
 #[derive(Debug, Serialize, Deserialize)]
 struct RetryState {
+    /// A run or a workflow, as `of` says.
     run_id: String,
     asked: Vec<String>,
     /// Ids of questions that were not shown in full; their answers cannot approve.
@@ -225,15 +226,22 @@ impl<B: Backend> Gateway<B> {
         if state.of == RetrySubject::Workflow {
             return self.retry_workflow(call, &state, answers).await;
         }
-        let live = self.shared.runs.find(&state.run_id);
+        let run_id = RunId::from(state.run_id.as_str());
+        let live = self.shared.runs.find(&run_id);
         for id in &state.asked {
             let Some(said) = answers.get(id) else { continue };
             let said: ElicitResult = serde_json::from_value(said.clone()).map_err(|error| {
                 ErrorData::invalid_params(format!("inputResponses.{id}: {error}"), None)
             })?;
-            self.record_decision(&mut call, live.as_ref(), id, state.verdict(id, &said)).await;
+            self.record_decision(
+                &mut call,
+                live.as_ref(),
+                &id.as_str().into(),
+                state.verdict(id, &said),
+            )
+            .await;
         }
-        self.answer_run(call, &state.run_id, self.shared.answer_within, OnCancel::Abort).await
+        self.answer_run(call, &run_id, self.shared.answer_within, OnCancel::Abort).await
     }
 
     /// Passes a person's decision on. Without a decision, the person is not asked again in this
@@ -242,17 +250,17 @@ impl<B: Backend> Gateway<B> {
         &self,
         call: &mut McpCall,
         live: Option<&LiveRun>,
-        id: &str,
+        id: &ApprovalId,
         verdict: Option<Verdict>,
     ) {
-        let Some(verdict) = verdict else { return call.dismissed.push(id.to_owned()) };
+        let Some(verdict) = verdict else { return call.dismissed.push(id.to_string()) };
         let decided = self.shared.backend.decide(id, verdict, &call.client()).await;
         if let Err(error) = &decided {
             tracing::warn!(%error, "the backend refused a decision");
         }
         match (decided, live) {
             // The approval is still open, and asking again now would not help.
-            (Err(DecisionError::Failed(_)), _) => call.dismissed.push(id.to_owned()),
+            (Err(DecisionError::Failed(_)), _) => call.dismissed.push(id.to_string()),
             (_, Some(live)) => live.settled(id),
             (_, None) => {}
         }
@@ -262,7 +270,7 @@ impl<B: Backend> Gateway<B> {
     async fn answer_run(
         &self,
         call: McpCall,
-        run_id: &str,
+        run_id: &RunId,
         wait: Duration,
         on_cancel: OnCancel,
     ) -> Result<CallToolResponse, ErrorData> {
@@ -276,7 +284,7 @@ impl<B: Backend> Gateway<B> {
     async fn answer_stored_run(
         &self,
         mut call: McpCall,
-        run_id: &str,
+        run_id: &RunId,
         wait: Duration,
     ) -> Result<CallToolResponse, ErrorData> {
         let until = Instant::now() + wait;
@@ -288,9 +296,9 @@ impl<B: Backend> Gateway<B> {
             };
             let Some(report) = report else {
                 let message = format!("no run has the id {run_id}");
-                return Ok(answer::no_report(None, "failed", &message).into());
+                return Ok(answer::no_report(None, ErrorCode::SandboxFailed, &message).into());
             };
-            let open = report.waiting.iter().find(|one| !call.dismissed.contains(&one.id));
+            let open = report.waiting.iter().find(|one| !call.is_dismissed(&one.id));
             match (open, call.channel) {
                 (Some(open), Channel::Elicit) => {
                     let verdict = follow::ask(&call.context, open).await;
@@ -322,11 +330,11 @@ impl<B: Backend> Gateway<B> {
                 self.answer_stored_run(call, &run_id, Duration::ZERO).await
             }
             FollowResult::Finished { run_id, finished } => {
-                Ok(finished_answer(&call, run_id.as_deref(), &finished))
+                Ok(finished_answer(&call, run_id.as_ref(), &finished))
             }
             FollowResult::Waiting { run_id, waiting } => {
                 self.shared.runs.keep_findable(&run_id, &live);
-                let all_dismissed = waiting.iter().all(|one| call.dismissed.contains(&one.id));
+                let all_dismissed = waiting.iter().all(|one| call.is_dismissed(&one.id));
                 if call.channel == Channel::InputRequired && !all_dismissed {
                     return self.ask_for_approvals(&call, &run_id, &waiting);
                 }
@@ -350,11 +358,11 @@ impl<B: Backend> Gateway<B> {
     fn ask_for_approvals(
         &self,
         call: &McpCall,
-        run_id: &str,
+        run_id: &RunId,
         waiting: &[ApprovalRequest],
     ) -> Result<CallToolResponse, ErrorData> {
-        let open = waiting.iter().filter(|one| !call.dismissed.contains(&one.id));
-        let questions = open.map(|one| (one.id.clone(), approval::form(one)));
+        let open = waiting.iter().filter(|one| !call.is_dismissed(&one.id));
+        let questions = open.map(|one| (one.id.to_string(), approval::form(one)));
         self.require_input(call, run_id, questions.collect(), RetrySubject::Run)
     }
 
@@ -383,6 +391,11 @@ impl<B: Backend> Gateway<B> {
 }
 
 impl McpCall {
+    /// Whether the person saw this question in this call and did not decide.
+    fn is_dismissed(&self, id: &str) -> bool {
+        self.dismissed.iter().any(|dismissed| dismissed == id)
+    }
+
     /// The client's name for the record of decisions.
     fn client(&self) -> String {
         self.context.client_info().map_or_else(
@@ -394,7 +407,7 @@ impl McpCall {
 
 fn finished_answer(
     call: &McpCall,
-    run_id: Option<&str>,
+    run_id: Option<&RunId>,
     finished: &RunOutcome,
 ) -> CallToolResponse {
     match (finished, call.shape) {
@@ -402,16 +415,16 @@ fn finished_answer(
         (RunOutcome::Refused(error), _) => answer::not_in_session(error),
         (RunOutcome::Tool(value), AnswerShape::Tool) => answer::tool(value),
         (RunOutcome::Tool(value), AnswerShape::Run) => {
-            answer::tool_as_run(run_id.unwrap_or_default(), value)
+            answer::tool_as_run(&run_id.cloned().unwrap_or_default(), value)
         }
-        (RunOutcome::Aborted, _) => answer::no_report(run_id, "aborted", ABORTED),
-        (RunOutcome::Lost, _) => answer::no_report(run_id, "failed", LOST),
+        (RunOutcome::Aborted, _) => answer::no_report(run_id, ErrorCode::RunAborted, ABORTED),
+        (RunOutcome::Lost, _) => answer::no_report(run_id, ErrorCode::SandboxFailed, LOST),
     }
     .into()
 }
 
 /// The answer for a stored run, in the shape that the caller expects.
-fn stored_answer(call: &McpCall, run_id: &str, report: &RunReport) -> CallToolResponse {
+fn stored_answer(call: &McpCall, run_id: &RunId, report: &RunReport) -> CallToolResponse {
     match call.shape {
         AnswerShape::Tool if !report.waiting.is_empty() => {
             answer::tool_waiting(run_id, &report.waiting).into()
@@ -421,10 +434,10 @@ fn stored_answer(call: &McpCall, run_id: &str, report: &RunReport) -> CallToolRe
     }
 }
 
-fn decode_get_run(arguments: JsonObject) -> Result<(String, Option<Duration>), RequestError> {
+fn decode_get_run(arguments: JsonObject) -> Result<(RunId, Option<Duration>), RequestError> {
     let mut fields = ArgumentFields::new("", &["run_id", "wait_ms"], arguments)?;
     let missing = || RequestError::Missing { field: "run_id".to_owned() };
-    let run_id = fields.text("run_id")?.ok_or_else(missing)?;
+    let run_id = fields.text("run_id")?.ok_or_else(missing)?.into();
     Ok((run_id, fields.count("wait_ms")?.map(Duration::from_millis)))
 }
 

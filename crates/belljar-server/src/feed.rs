@@ -13,7 +13,7 @@ use std::{
 
 use tokio::sync::mpsc;
 
-use belljar_contract::Stream;
+use belljar_contract::{ApprovalId, RunId, Stream};
 
 use crate::backend::ApprovalRequest;
 
@@ -27,7 +27,7 @@ const MAX_HELD_BYTES: usize = 4 << 20;
 #[derive(Debug, Clone)]
 pub(crate) enum RunEvent {
     Started {
-        run_id: String,
+        run_id: RunId,
     },
     Printed {
         stream: Stream,
@@ -45,7 +45,7 @@ pub(crate) enum RunEvent {
     },
     ApprovalRequested(ApprovalRequest),
     ApprovalSettled {
-        approval_id: String,
+        approval_id: ApprovalId,
     },
 }
 

@@ -36,8 +36,8 @@ mod unambiguous;
 mod workflows;
 
 pub use backend::{
-    ApprovalKind, ApprovalRequest, Backend, DecisionError, EndRun, MissingServer, PassThrough,
-    PendingRun, RunReport, RunReporter, RunState, SearchError, ToolMatch, ToolsFound,
+    ApprovalRequest, Backend, DecisionError, EndRun, MissingServer, PassThrough, PendingRun,
+    RunReport, RunReporter, RunState, SearchError, ToolMatch, ToolsFound,
 };
 pub use gateway::{Gateway, ServerOptions};
 pub use guard::{AllowedSources, Auth};

@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use belljar_contract::{ErrorCode, RunError, RunResult, RunStatus};
+use belljar_contract::{ApprovalId, ErrorCode, RunError, RunId, RunResult, RunStatus};
 use bytes::Bytes;
 use serde_json::Value;
 use tokio::{
@@ -41,7 +41,7 @@ const MAX_LINE_CHARS: usize = 200;
 /// The state of an active run that clients can see.
 #[derive(Debug, Default)]
 pub(crate) struct LiveRunState {
-    pub(crate) run_id: Option<String>,
+    pub(crate) run_id: Option<RunId>,
     /// The latest line that it printed or reported.
     pub(crate) line: Option<String>,
     /// How many lines it has reported, so that followers notice a new one.
@@ -92,7 +92,7 @@ impl RunOutcome {
 }
 
 /// The canonical result of a run that was ended before it could report anything.
-pub(crate) fn aborted_result(id: &str) -> RunResult {
+pub(crate) fn aborted_result(id: RunId) -> RunResult {
     RunResult::not_run(id, RunStatus::Aborted, RunError::new(ErrorCode::RunAborted, ABORTED))
 }
 
@@ -125,8 +125,8 @@ pub(crate) struct RunRegistration {
 
 impl RunRegistration {
     /// Lists the run, so that clients that learn the id can ask for it at once.
-    pub(crate) fn announce(&self, run_id: &str, live: LiveRun) {
-        lock(&self.by_id).insert(run_id.to_owned(), (live, Some(self.details.clone())));
+    pub(crate) fn announce(&self, run_id: &RunId, live: LiveRun) {
+        lock(&self.by_id).insert(run_id.clone(), (live, Some(self.details.clone())));
     }
 }
 
@@ -140,7 +140,7 @@ pub(crate) struct RunDetails {
 
 impl RunDetails {
     /// The entry for a list, if the run ends now.
-    pub(crate) fn ended(self, id: String, status: RunStatus) -> RunInfo {
+    pub(crate) fn ended(self, id: RunId, status: RunStatus) -> RunInfo {
         let Self { language, durable, started_ms } = self;
         let finished_ms = Some(now_ms());
         RunInfo { id, status, language, durable, started_ms, finished_ms }
@@ -254,8 +254,8 @@ impl LiveRun {
     }
 
     /// Removes an approval that is settled.
-    pub(crate) fn settled(&self, approval_id: &str) {
-        self.state.send_modify(|state| state.waiting.retain(|known| known.id != approval_id));
+    pub(crate) fn settled(&self, approval_id: &ApprovalId) {
+        self.state.send_modify(|state| state.waiting.retain(|known| known.id != *approval_id));
     }
 
     fn is_stale(&self) -> bool {
@@ -274,7 +274,7 @@ pub(crate) struct LiveRuns {
     all: Mutex<Vec<LiveRun>>,
 }
 
-type ById = Mutex<HashMap<String, (LiveRun, Option<RunDetails>)>>;
+type ById = Mutex<HashMap<RunId, (LiveRun, Option<RunDetails>)>>;
 
 impl LiveRuns {
     /// Starts a run that ends with the server at the latest.
@@ -297,7 +297,7 @@ impl LiveRuns {
         feed: Option<Feed>,
         updates: ProgressUpdates,
         work: impl FnOnce(RunReporter) -> F,
-        cut_off: impl FnOnce(&str) + Send + 'static,
+        cut_off: impl FnOnce(&RunId) + Send + 'static,
     ) -> LiveRun
     where
         F: Future<Output = RunOutcome> + Send + 'static,
@@ -328,14 +328,14 @@ impl LiveRuns {
     }
 
     /// Keeps a run findable by its id, also for a while after it has ended.
-    pub(crate) fn keep_findable(&self, run_id: &str, live: &LiveRun) {
+    pub(crate) fn keep_findable(&self, run_id: &RunId, live: &LiveRun) {
         let mut by_id = lock(&self.by_id);
         by_id.retain(|_, (live, _)| !live.is_stale());
-        by_id.insert(run_id.to_owned(), (live.clone(), None));
+        by_id.insert(run_id.clone(), (live.clone(), None));
     }
 
     /// The run with this id, if this process has it.
-    pub(crate) fn find(&self, run_id: &str) -> Option<LiveRun> {
+    pub(crate) fn find(&self, run_id: &RunId) -> Option<LiveRun> {
         lock(&self.by_id).get(run_id).map(|(live, _)| live.clone())
     }
 
@@ -382,6 +382,6 @@ impl LiveRuns {
     }
 }
 
-fn lock(by_id: &ById) -> std::sync::MutexGuard<'_, HashMap<String, (LiveRun, Option<RunDetails>)>> {
+fn lock(by_id: &ById) -> std::sync::MutexGuard<'_, HashMap<RunId, (LiveRun, Option<RunDetails>)>> {
     by_id.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -59,7 +59,7 @@ struct Histogram {
 impl Default for ServerMetrics {
     fn default() -> Self {
         let times = |name, help| Histogram::new(name, help, TIMES_MS);
-        let stopped = RunStatus::ALL.into_iter().filter(|status| *status != RunStatus::Running);
+        let stopped = RunStatus::ALL.iter().copied().filter(|status| *status != RunStatus::Running);
         let inner = Counts {
             runs: stopped.map(|status| (status.as_str(), 0)).collect(),
             errors: ErrorKind::ALL.iter().map(|kind| (kind.as_str(), 0)).collect(),
@@ -99,8 +99,8 @@ impl ServerMetrics {
     /// A run that no host had under way was given up. It has no duration.
     pub(crate) fn given_up(&self) {
         self.with(|inner| {
-            *inner.runs.entry("aborted").or_default() += 1;
-            *inner.errors.entry("SandboxError").or_default() += 1;
+            *inner.runs.entry(RunStatus::Aborted.as_str()).or_default() += 1;
+            *inner.errors.entry(ErrorKind::SandboxError.as_str()).or_default() += 1;
         });
     }
 

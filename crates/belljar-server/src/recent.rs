@@ -6,7 +6,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use belljar_contract::RunStatus;
+use belljar_contract::{RunId, RunStatus};
 use bytes::Bytes;
 
 use crate::records::RunInfo;
@@ -31,8 +31,8 @@ pub(crate) struct RecentRuns {
 
 #[derive(Debug, Default)]
 struct RecentResults {
-    by_id: HashMap<String, (RunInfo, Bytes)>,
-    order: VecDeque<String>,
+    by_id: HashMap<RunId, (RunInfo, Bytes)>,
+    order: VecDeque<RunId>,
     bytes: usize,
 }
 
@@ -56,7 +56,7 @@ impl RecentRuns {
     }
 
     /// The canonical result of a run.
-    pub(crate) fn result(&self, id: &str, which: ResultFilter) -> Option<Bytes> {
+    pub(crate) fn result(&self, id: &RunId, which: ResultFilter) -> Option<Bytes> {
         let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let (run, result) = inner.by_id.get(id)?;
         let is_final = matches!(run.status, RunStatus::Completed | RunStatus::Failed);
@@ -76,7 +76,7 @@ mod tests {
 
     fn run(number: usize) -> RunInfo {
         RunInfo {
-            id: format!("run_{number}"),
+            id: format!("run_{number}").into(),
             status: RunStatus::Completed,
             language: "python".into(),
             durable: false,
@@ -92,8 +92,11 @@ mod tests {
             recent.save(run(number), Bytes::from_static(b"{}"));
         }
         assert_eq!(recent.list().len(), MAX_RUNS);
-        assert_eq!(recent.result("run_9", ResultFilter::Final), None);
-        assert_eq!(recent.result("run_10", ResultFilter::Final), Some(Bytes::from_static(b"{}")));
+        assert_eq!(recent.result(&"run_9".into(), ResultFilter::Final), None);
+        assert_eq!(
+            recent.result(&"run_10".into(), ResultFilter::Final),
+            Some(Bytes::from_static(b"{}"))
+        );
         recent.save(run(5_000), Bytes::from(vec![b' '; MAX_BYTES]));
         assert_eq!(recent.list().len(), 1);
         recent.save(run(5_001), Bytes::from(vec![b' '; MAX_BYTES + 1]));

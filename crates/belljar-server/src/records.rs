@@ -2,7 +2,7 @@
 
 use std::future::Future;
 
-use belljar_contract::RunStatus;
+use belljar_contract::{RunId, RunStatus};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -15,7 +15,7 @@ pub trait Records: Send + Sync + 'static {
     fn runs(
         &self,
         at_most: u32,
-        before: Option<&str>,
+        before: Option<&RunId>,
     ) -> impl Future<Output = Result<Vec<RunInfo>, RecordsError>> + Send;
 
     /// Tool calls that wait for a person, oldest first, in the runs of any process.
@@ -26,7 +26,7 @@ pub trait Records: Send + Sync + 'static {
         &self,
         after: u64,
         at_most: u32,
-        run_id: Option<&str>,
+        run_id: Option<&RunId>,
     ) -> impl Future<Output = Result<Vec<EventInfo>, RecordsError>> + Send;
 
     /// The reason why the store takes no writes at the moment, if it takes none. Cheap and without
@@ -45,7 +45,7 @@ pub trait Records: Send + Sync + 'static {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct RunInfo {
     /// The id that requests name it by.
-    pub id: String,
+    pub id: RunId,
     /// The present status of the run.
     pub status: RunStatus,
     /// The language of its code.
@@ -65,7 +65,7 @@ pub struct EventInfo {
     /// Its number; later events have higher numbers.
     pub seq: u64,
     /// The run it is about.
-    pub run_id: String,
+    pub run_id: RunId,
     /// The kind of event.
     pub name: String,
     /// When, in milliseconds since 1970.

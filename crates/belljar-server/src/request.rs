@@ -10,7 +10,7 @@ mod tests;
 use std::sync::LazyLock;
 
 use belljar_contract::{
-    EngineName, ExecuteRequest, Grant, GrantsRequest, Language, Limit, LimitsRequest,
+    EngineName, ExecuteRequest, Grant, GrantsRequest, Language, Limit, LimitsRequest, SessionId,
     UnknownEngine, camel_case, is_spelled_alike, whole_number,
 };
 use serde_json::{Map, Value};
@@ -117,7 +117,7 @@ pub fn decode_execute(arguments: Map<String, Value>) -> Result<ExecuteRequest, R
         context: fields.take("context"),
         limits,
         grants,
-        session_id: fields.text("session_id")?,
+        session_id: fields.text("session_id")?.map(SessionId::from),
         max_output_tokens: tokens.map(|most| u32::try_from(most).unwrap_or(u32::MAX)),
         durable: fields.flag("durable")?,
         ..ExecuteRequest::default()

@@ -7,8 +7,8 @@
 use std::{fmt, future::Future, pin::Pin};
 
 use belljar_contract::{
-    EngineName, ExecuteRequest, GrantsRequest, Language, LimitsRequest, WorkspaceRequest,
-    object_or_default, optional_object, optional_whole_number,
+    CheckpointId, EngineName, ExecuteRequest, GrantsRequest, Language, LimitsRequest, SessionId,
+    WorkspaceRequest, object_or_default, optional_object, optional_whole_number,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -29,10 +29,16 @@ pub trait Sessions: Send + Sync + 'static {
 
     /// One session. An ended session gives [`SessionError::Ended`] as long as its end is
     /// remembered.
-    fn session(&self, id: &str) -> impl Future<Output = Result<SessionInfo, SessionError>> + Send;
+    fn session(
+        &self,
+        id: &SessionId,
+    ) -> impl Future<Output = Result<SessionInfo, SessionError>> + Send;
 
     /// Ends a session; its resources are gone when this returns.
-    fn destroy_session(&self, id: &str) -> impl Future<Output = Result<(), SessionError>> + Send;
+    fn destroy_session(
+        &self,
+        id: &SessionId,
+    ) -> impl Future<Output = Result<(), SessionError>> + Send;
 
     /// Runs code in a session, after the calls before it. Errors of the code are in the report; an
     /// error of this method means that no code ran. It ignores `request.session_id`.
@@ -41,7 +47,7 @@ pub trait Sessions: Send + Sync + 'static {
     /// not, the next call gives [`SessionError::Ended`].
     fn run_in_session(
         &self,
-        id: &str,
+        id: &SessionId,
         request: ExecuteRequest,
         observer: RunReporter,
     ) -> impl Future<Output = Result<RunReport, SessionError>> + Send;
@@ -49,36 +55,36 @@ pub trait Sessions: Send + Sync + 'static {
     /// Takes a checkpoint of the session as it is now.
     fn checkpoint(
         &self,
-        id: &str,
+        id: &SessionId,
     ) -> impl Future<Output = Result<CheckpointTaken, SessionError>> + Send;
 
     /// The checkpoints of a session, oldest first.
     fn checkpoints(
         &self,
-        id: &str,
+        id: &SessionId,
     ) -> impl Future<Output = Result<Vec<CheckpointInfo>, SessionError>> + Send;
 
     /// Rolls the session back to a checkpoint. The checkpoint stays and can be used again.
     fn rollback(
         &self,
-        id: &str,
-        checkpoint_id: &str,
+        id: &SessionId,
+        checkpoint_id: &CheckpointId,
     ) -> impl Future<Output = Result<(), SessionError>> + Send;
 
     /// Forks a session, as it is now or at a checkpoint, into `count` new ones: all or none.
     /// Returns their ids.
     fn fork(
         &self,
-        id: &str,
+        id: &SessionId,
         count: u32,
-        checkpoint_id: Option<&str>,
-    ) -> impl Future<Output = Result<Vec<String>, SessionError>> + Send;
+        checkpoint_id: Option<&CheckpointId>,
+    ) -> impl Future<Output = Result<Vec<SessionId>, SessionError>> + Send;
 
     /// Writes a file beneath `/work`, creates its directories, and replaces a file of that name.
     /// Code never sees half a file: an upload that breaks off changes nothing.
     fn put_file(
         &self,
-        id: &str,
+        id: &SessionId,
         path: &str,
         content: FileContent,
     ) -> impl Future<Output = Result<FileInfo, SessionError>> + Send;
@@ -86,21 +92,21 @@ pub trait Sessions: Send + Sync + 'static {
     /// Reads a file beneath `/work`.
     fn get_file(
         &self,
-        id: &str,
+        id: &SessionId,
         path: &str,
     ) -> impl Future<Output = Result<FileContent, SessionError>> + Send;
 
     /// The files beneath `/work`, by path; `at_most` of them.
     fn list_files(
         &self,
-        id: &str,
+        id: &SessionId,
         at_most: u32,
     ) -> impl Future<Output = Result<FileList, SessionError>> + Send;
 
     /// Removes a file beneath `/work`.
     fn delete_file(
         &self,
-        id: &str,
+        id: &SessionId,
         path: &str,
     ) -> impl Future<Output = Result<(), SessionError>> + Send;
 }
@@ -136,7 +142,7 @@ pub struct SessionRequest {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SessionInfo {
     /// The id by which requests refer to it.
-    pub session_id: String,
+    pub session_id: SessionId,
     /// The language of its code.
     pub language: Language,
     /// When it was made, in milliseconds since 1970.
@@ -147,9 +153,9 @@ pub struct SessionInfo {
     pub expires_ms: u64,
     /// The session it was forked from.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub forked_from: Option<String>,
+    pub forked_from: Option<SessionId>,
     /// The ids of its checkpoints, oldest first.
-    pub checkpoints: Vec<String>,
+    pub checkpoints: Vec<CheckpointId>,
     /// The number of runs so far.
     pub runs: u64,
     /// Whether it runs code now.
@@ -163,16 +169,16 @@ pub struct SessionInfo {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct CheckpointTaken {
     /// The id by which requests refer to it.
-    pub checkpoint_id: String,
+    pub checkpoint_id: CheckpointId,
     /// Ids of older checkpoints that were dropped to make room.
-    pub dropped: Vec<String>,
+    pub dropped: Vec<CheckpointId>,
 }
 
 /// A checkpoint of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct CheckpointInfo {
     /// The id by which requests refer to it.
-    pub checkpoint_id: String,
+    pub checkpoint_id: CheckpointId,
     /// When it was taken, in milliseconds since 1970.
     pub created_ms: u64,
     /// The memory that only the checkpoint uses, if it could be measured.
@@ -233,13 +239,13 @@ pub enum SessionError {
     #[error("no session is called {id}")]
     Unknown {
         /// The id in the request.
-        id: String,
+        id: SessionId,
     },
     /// The session existed and has ended.
     #[error("session {id} has ended: {why}")]
     Ended {
         /// The id in the request.
-        id: String,
+        id: SessionId,
         /// The reason, for people: `idle for 15 min`, `the host was restarted`, …
         why: String,
     },
@@ -247,7 +253,7 @@ pub enum SessionError {
     #[error("no checkpoint is called {id}")]
     UnknownCheckpoint {
         /// The id in the request.
-        id: String,
+        id: CheckpointId,
     },
     /// There is no such file.
     #[error("there is no file {path}")]

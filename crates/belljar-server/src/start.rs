@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-use belljar_contract::{ExecuteRequest, RunResult};
+use belljar_contract::{ExecuteRequest, RunId, RunResult};
 use bytes::Bytes;
 use serde_json::json;
 use tokio::sync::OwnedSemaphorePermit;
@@ -88,7 +88,7 @@ impl<B: Backend> GatewayState<B> {
     /// Counts a run that has ended or stopped, and keeps its result for clients that ask again.
     fn record_run(&self, details: RunDetails, report: RunReport, took: Duration) -> RunOutcome {
         self.metrics.run_ended(report.status(), report.result(), took);
-        let info = details.ended(report.id().to_owned(), report.status());
+        let info = details.ended(report.id().clone(), report.status());
         let finished = outcome(report);
         if let RunOutcome::Run(_, json) = &finished {
             self.recent.save(info, json.clone());
@@ -97,10 +97,14 @@ impl<B: Backend> GatewayState<B> {
     }
 
     /// Does the same for a run that was aborted before it could report.
-    fn on_cut_off(self: &Arc<Self>, details: RunDetails) -> impl FnOnce(&str) + Send + 'static {
+    fn on_cut_off(self: &Arc<Self>, details: RunDetails) -> impl FnOnce(&RunId) + Send + 'static {
         let (shared, began) = (self.clone(), Instant::now());
-        move |id: &str| {
-            shared.record_run(details, RunReport::ended(aborted_result(id)), began.elapsed());
+        move |id: &RunId| {
+            shared.record_run(
+                details,
+                RunReport::ended(aborted_result(id.clone())),
+                began.elapsed(),
+            );
         }
     }
 }

@@ -10,6 +10,7 @@ use std::{
     path::Path,
 };
 
+use belljar_contract::hex;
 use belljar_paths::{
     owner,
     owner::{Purpose, UntrustedPath},
@@ -108,11 +109,10 @@ fn make(path: &Path) -> io::Result<()> {
     if let Some(directory) = path.parent() {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     }
-    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-    let draft = path.with_extension(format!("new-{}", hex(&random_bytes()[..8])));
+    let draft = path.with_extension(format!("new-{}", hex::encode(&random_bytes()[..8])));
     let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
     let written = file
-        .write_all(hex(&random_bytes()).as_bytes())
+        .write_all(hex::encode(&random_bytes()).as_bytes())
         .and_then(|()| file.write_all(b"\n"))
         .and_then(|()| file.sync_all())
         .and_then(|()| fs::hard_link(&draft, path));

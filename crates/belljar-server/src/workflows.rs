@@ -6,6 +6,7 @@
 
 use std::{future::Future, time::Duration};
 
+use belljar_contract::WorkflowStatus;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -118,6 +119,8 @@ pub struct WorkflowReport {
     /// `rollback`, its position in the `queue`, why it needs `attention`, and more.
     /// [`last_event`](Self::last_event) is in it as `events`.
     pub value: Value,
+    /// Its status, which is also in [`value`](Self::value).
+    pub status: WorkflowStatus,
     /// The number of the newest event that is reflected here.
     pub last_event: u64,
     /// Whether it has ended: nothing more happens by itself.
@@ -180,7 +183,8 @@ pub struct WorkflowInfo {
     pub name: String,
     /// Its status: `queued`, `needs_attention`, `running`, `paused`, `completed`, `failed`,
     /// `aborted`, …
-    pub status: String,
+    #[schemars(with = "String")]
+    pub status: WorkflowStatus,
     /// When it was created, in milliseconds since 1970.
     pub created_ms: u64,
     /// When it last changed, in milliseconds since 1970.

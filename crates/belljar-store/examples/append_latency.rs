@@ -103,7 +103,7 @@ fn row(call: u32, size: usize) -> JournalRow {
 
 fn new_run(id: String) -> NewRun {
     NewRun {
-        id,
+        id: id.into(),
         caller: "example".to_owned(),
         language: "typescript".to_owned(),
         code: "return 1".to_owned(),
@@ -117,7 +117,7 @@ fn new_run(id: String) -> NewRun {
 
 fn audited(call: u32) -> AuditRow {
     AuditRow {
-        run_id: "run".to_owned(),
+        run_id: "run".into(),
         call,
         tool: "server__tool".to_owned(),
         decision: "allow".to_owned(),

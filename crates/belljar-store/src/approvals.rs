@@ -10,7 +10,7 @@
 
 use std::time::Duration;
 
-use belljar_contract::Verdict;
+use belljar_contract::{ApprovalId, ApprovalKind, ApprovalQuestion, RunId, Verdict};
 use rusqlite::{Connection, Row};
 use thiserror::Error;
 
@@ -26,8 +26,6 @@ const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 /// A shorter prefix finds no approval, so that a typing error approves nothing.
 const SHORTEST_PREFIX: usize = 4;
-/// The prefix of every kind of question about a call that may have happened.
-const IN_DOUBT: &str = "in_doubt";
 /// The longest result, in bytes, that a person may enter for a call.
 const MOST_RESULT: usize = 1 << 20;
 
@@ -46,13 +44,13 @@ const RUN_IS_OVER: &str = "EXISTS (SELECT 1 FROM runs WHERE runs.id = approvals.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewApproval {
     /// The id by which a decision refers to it.
-    pub id: String,
+    pub id: ApprovalId,
     /// The run that waits for the answer.
-    pub run_id: String,
+    pub run_id: RunId,
     /// The tool call of the run it is about.
     pub call: u32,
-    /// The question, such as `ask`, `in_doubt` or `in_doubt_2`. A call has one of each kind.
-    pub kind: String,
+    /// The question. A call has one approval for each question.
+    pub question: ApprovalQuestion,
     /// The qualified name of the tool, `server__tool`.
     pub tool: String,
     /// The call's arguments, as JSON.
@@ -72,7 +70,7 @@ pub struct NewApproval {
 impl NewApproval {
     /// Whether the call may have happened already, and a person has to say what to do about it.
     pub fn is_in_doubt(&self) -> bool {
-        self.kind.starts_with(IN_DOUBT)
+        self.question.kind() == ApprovalKind::InDoubt
     }
 }
 
@@ -156,12 +154,12 @@ pub enum Approvals {
 pub enum DecideError {
     /// There is no such approval.
     #[error("there is no approval {0}")]
-    Unknown(String),
+    Unknown(ApprovalId),
     /// Another person or client decided first.
     #[error("approval {id} was {} by {by} before", state.as_str())]
     AlreadyDecided {
         /// The id of the approval.
-        id: String,
+        id: ApprovalId,
         /// How it was decided.
         state: ApprovalState,
         /// The person or client whose decision counts.
@@ -173,24 +171,24 @@ pub enum DecideError {
     #[error("approval {id} has expired")]
     Expired {
         /// The id of the approval.
-        id: String,
+        id: ApprovalId,
         /// The deadline, in milliseconds since 1970.
         expires_ms: i64,
     },
     /// The run has ended, so nothing waits for the answer.
     #[error("approval {0} is closed: its run has ended; nothing waits for this answer")]
-    RunEnded(String),
+    RunEnded(ApprovalId),
     /// The call may have happened, and the answer is not one for that question.
     #[error(
         "approval {0} is about a call that may have happened: the answers are retry, use and deny"
     )]
-    InDoubt(String),
+    InDoubt(ApprovalId),
     /// The call was not made yet, and the answer is not one for that question.
     #[error("approval {0} is about a call that was not made yet: the answers are approve and deny")]
-    NotInDoubt(String),
+    NotInDoubt(ApprovalId),
     /// The result that a person entered is larger than 1 MiB.
     #[error("the result for approval {0} is larger than 1 MiB")]
-    LargeResult(String),
+    LargeResult(ApprovalId),
     /// Reading or writing the store failed; no decision was recorded.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -202,7 +200,8 @@ impl Store {
     pub async fn request_approval(&self, approval: NewApproval) -> Result<Approval, StoreError> {
         self.write(move |connection| {
             let now_ms = approval.created_ms;
-            let (run_id, call, kind) = (&approval.run_id, approval.call, &approval.kind);
+            let (run_id, call, kind) =
+                (approval.run_id.as_str(), approval.call, approval.question.to_string());
             let of_call = "run_id = ?1 AND call = ?2 AND kind = ?3";
             if let Some(found) = find(connection, of_call, (run_id, call, kind), now_ms)? {
                 return Ok(found);
@@ -217,9 +216,13 @@ impl Store {
     }
 
     /// The approval with exactly this id, as it stands at `now_ms`.
-    pub async fn approval(&self, id: &str, now_ms: i64) -> Result<Option<Approval>, StoreError> {
-        let id = id.to_owned();
-        self.read(move |connection| find(connection, "id = ?1", [&id], now_ms)).await
+    pub async fn approval(
+        &self,
+        id: &ApprovalId,
+        now_ms: i64,
+    ) -> Result<Option<Approval>, StoreError> {
+        let id = id.clone();
+        self.read(move |connection| find(connection, "id = ?1", [id.as_str()], now_ms)).await
     }
 
     /// The approval with this id, or the only one whose id begins like this. The part after the
@@ -282,9 +285,9 @@ impl Approval {
 }
 
 /// Whether the run of an approval is over, so that nothing waits for the answer.
-fn is_run_over(connection: &Connection, id: &str) -> Result<bool, StoreError> {
+fn is_run_over(connection: &Connection, id: &ApprovalId) -> Result<bool, StoreError> {
     let sql = format!("SELECT 1 FROM approvals WHERE id = ?1 AND {RUN_IS_OVER}");
-    Ok(connection.prepare_cached(&sql)?.exists([id])?)
+    Ok(connection.prepare_cached(&sql)?.exists([id.as_str()])?)
 }
 
 /// The approval that meets an SQL condition, as it stands at this time.
@@ -334,10 +337,10 @@ fn insert(connection: &Connection, approval: &NewApproval) -> Result<(), StoreEr
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, 'pending', NULL, NULL, ?11, ?12, NULL)"
     ))?;
     statement.execute((
-        &approval.id,
-        &approval.run_id,
+        approval.id.as_str(),
+        approval.run_id.as_str(),
         approval.call,
-        &approval.kind,
+        approval.question.to_string(),
         &approval.tool,
         &approval.caller,
         approval.line,
@@ -352,15 +355,16 @@ fn insert(connection: &Connection, approval: &NewApproval) -> Result<(), StoreEr
 
 fn from_row(connection: &Connection, row: &Row<'_>) -> Result<Approval, StoreError> {
     let (id, state): (String, String) = (row.get(0)?, row.get(10)?);
-    let state = ApprovalState::from_name(&state).ok_or_else(|| StoreError::Damaged {
-        what: format!("approval {id}"),
-        reason: "its state is unknown",
-    })?;
+    // A state of some other version: one row must not hide all others, and must not be approved.
+    let state = ApprovalState::from_name(&state).unwrap_or_else(|| {
+        tracing::warn!(state, id, "an approval has an unknown state; it counts as expired");
+        ApprovalState::Expired
+    });
     let asked = NewApproval {
-        id,
-        run_id: row.get(1)?,
+        id: id.into(),
+        run_id: row.get::<_, String>(1)?.into(),
         call: row.get(2)?,
-        kind: row.get(3)?,
+        question: ApprovalQuestion::from_record(&row.get::<_, String>(3)?),
         tool: row.get(4)?,
         caller: row.get(5)?,
         line: row.get(6)?,

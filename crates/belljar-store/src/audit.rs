@@ -4,6 +4,7 @@
 //! [`Store::append_sent`]), and has the outcome [`SENT`] until the real one is known. Everything else is
 //! written behind: no caller waits for the disk, and no row is dropped as long as the host lives.
 
+use belljar_contract::RunId;
 use rusqlite::{Connection, Row};
 
 use crate::{Store, StoreError};
@@ -12,7 +13,7 @@ use crate::{Store, StoreError};
 #[derive(Debug, Clone, PartialEq)]
 pub struct AuditRow {
     /// The run that made the call.
-    pub run_id: String,
+    pub run_id: RunId,
     /// The call's number in the run.
     pub call: u32,
     /// The qualified name of the tool, or the name the code wrote if no tool has it.
@@ -48,7 +49,7 @@ pub struct AuditId {
 #[derive(Debug, Clone, Default)]
 pub struct AuditFilter {
     /// Only calls of this run.
-    pub run_id: Option<String>,
+    pub run_id: Option<RunId>,
     /// Only calls of this tool.
     pub tool: Option<String>,
 }
@@ -101,7 +102,8 @@ impl Store {
                 "SELECT run_id, call, tool, decision, reason, caller, argument_hash, started_ms,
                  duration_ms, outcome FROM audit WHERE {conditions} ORDER BY id DESC LIMIT ?3"
             ))?;
-            let rows = statement.query_map((filter.run_id, filter.tool, limit), from_row)?;
+            let rows =
+                statement.query_map((filter.run_id.as_deref(), filter.tool, limit), from_row)?;
             Ok(rows.collect::<Result<_, _>>()?)
         })
         .await
@@ -115,7 +117,7 @@ pub(crate) fn insert(connection: &Connection, row: &AuditRow) -> Result<AuditId,
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
     )?;
     statement.execute((
-        &row.run_id,
+        row.run_id.as_str(),
         row.call,
         &row.tool,
         &row.decision,
@@ -131,7 +133,7 @@ pub(crate) fn insert(connection: &Connection, row: &AuditRow) -> Result<AuditId,
 
 fn from_row(row: &Row<'_>) -> rusqlite::Result<AuditRow> {
     Ok(AuditRow {
-        run_id: row.get(0)?,
+        run_id: row.get::<_, String>(0)?.into(),
         call: row.get(1)?,
         tool: row.get(2)?,
         decision: row.get(3)?,

@@ -4,8 +4,9 @@
 //! damaged bytes are an error, never an answer. Blobs that rows refer to stay; a blob goes with the
 //! last row that refers to it, or by age if no row ever did.
 
-use std::{collections::BTreeSet, fmt::Write as _};
+use std::collections::BTreeSet;
 
+use belljar_contract::{RunId, hex};
 use rusqlite::{Connection, OptionalExtension as _};
 use sha2::{Digest as _, Sha256};
 
@@ -97,12 +98,12 @@ impl Store {
     /// as the run is kept, or by age if it is not.
     pub async fn put_run_blob(
         &self,
-        run_id: &str,
+        run_id: &RunId,
         bytes: Vec<u8>,
         media_type: &str,
         now_ms: i64,
     ) -> Result<String, StoreError> {
-        let (run_id, media_type) = (run_id.to_owned(), media_type.to_owned());
+        let (run_id, media_type) = (run_id.clone(), media_type.to_owned());
         self.write(move |connection| {
             let id = save(connection, &bytes, &media_type, now_ms)?;
             connection
@@ -110,7 +111,7 @@ impl Store {
                     "INSERT INTO run_blobs (run_id, blob_id, at_ms) VALUES (?1, ?2, ?3)
                      ON CONFLICT DO UPDATE SET at_ms = max(at_ms, ?3)",
                 )?
-                .execute((&run_id, &id, now_ms))?;
+                .execute((run_id.as_str(), &id, now_ms))?;
             Ok(id)
         })
         .await
@@ -162,12 +163,8 @@ pub(crate) fn load(connection: &Connection, id: &str) -> Result<Option<Vec<u8>>,
 }
 
 fn id_of(hash: &[u8; 32]) -> String {
-    let mut id = String::from(PREFIX);
-    for byte in hash.iter().take(ID_BYTES) {
-        // Writing to a string cannot fail.
-        let _ = write!(id, "{byte:02x}");
-    }
-    id
+    let [id @ .., _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _] = hash;
+    format!("{PREFIX}{}", hex::encode(id))
 }
 
 /// Drops those of these blobs that no row refers to.

@@ -6,6 +6,7 @@ use std::{
     sync::Arc,
 };
 
+use belljar_contract::{ApprovalId, RunId};
 use rusqlite::{ErrorCode, ffi};
 use thiserror::Error;
 
@@ -80,13 +81,13 @@ pub enum StoreError {
     },
     /// There is no such run.
     #[error("there is no run {0}")]
-    UnknownRun(String),
+    UnknownRun(RunId),
     /// There is such a run already.
     #[error("run {0} exists already")]
-    RunExists(String),
+    RunExists(RunId),
     /// There is no such approval.
     #[error("there is no approval {0}")]
-    UnknownApproval(String),
+    UnknownApproval(ApprovalId),
     /// Several approvals begin like this.
     #[error("{matches} approvals begin with {prefix}: write more of the id")]
     AmbiguousId {

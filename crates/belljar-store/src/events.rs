@@ -2,6 +2,7 @@
 //!
 //! Numbers are given under the write lock: a reader that has reached one has missed none before it.
 
+use belljar_contract::RunId;
 use rusqlite::{Connection, Row};
 
 use crate::{Store, StoreError};
@@ -12,7 +13,7 @@ pub struct StoredEvent {
     /// Its number; later events have higher ones.
     pub seq: i64,
     /// The run it is about.
-    pub run_id: String,
+    pub run_id: RunId,
     /// The kind of event, as the caller names it.
     pub name: String,
     /// When it happened, in milliseconds since 1970.
@@ -25,12 +26,12 @@ impl Store {
     /// Appends an event, and returns its number.
     pub async fn append_event(
         &self,
-        run_id: &str,
+        run_id: &RunId,
         name: &str,
         data_json: String,
         at_ms: i64,
     ) -> Result<i64, StoreError> {
-        let (run_id, name) = (run_id.to_owned(), name.to_owned());
+        let (run_id, name) = (run_id.clone(), name.to_owned());
         self.write(move |connection| insert(connection, &run_id, &name, &data_json, at_ms)).await
     }
 
@@ -38,12 +39,12 @@ impl Store {
     /// keep their order.
     pub async fn post_event(
         &self,
-        run_id: &str,
+        run_id: &RunId,
         name: &str,
         data_json: String,
         at_ms: i64,
     ) -> Result<(), StoreError> {
-        let (run_id, name) = (run_id.to_owned(), name.to_owned());
+        let (run_id, name) = (run_id.clone(), name.to_owned());
         let insert = move |connection: &Connection| {
             insert(connection, &run_id, &name, &data_json, at_ms).map(|_| ())
         };
@@ -55,9 +56,9 @@ impl Store {
         &self,
         after_seq: i64,
         limit: u32,
-        run_id: Option<&str>,
+        run_id: Option<&RunId>,
     ) -> Result<Vec<StoredEvent>, StoreError> {
-        let run_id = run_id.map(str::to_owned);
+        let run_id = run_id.map(|id| id.to_string());
         self.read(move |connection| {
             let of_run = if run_id.is_some() { "run_id = ?3" } else { "?3 IS NULL" };
             let mut statement = connection.prepare_cached(&format!(
@@ -87,7 +88,7 @@ fn insert(
 fn from_row(row: &Row<'_>) -> rusqlite::Result<StoredEvent> {
     Ok(StoredEvent {
         seq: row.get(0)?,
-        run_id: row.get(1)?,
+        run_id: row.get::<_, String>(1)?.into(),
         name: row.get(2)?,
         at_ms: row.get(3)?,
         data_json: row.get(4)?,

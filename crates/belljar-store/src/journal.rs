@@ -1,5 +1,6 @@
 //! The journal of a run: rows in the order they were appended, dense from 1.
 
+use belljar_contract::RunId;
 use rusqlite::Connection;
 
 use crate::{
@@ -57,14 +58,14 @@ impl Store {
     }
 
     /// The journal of a run, each row with its number.
-    pub async fn journal(&self, run_id: &str) -> Result<Vec<(u64, JournalRow)>, StoreError> {
-        let run_id = run_id.to_owned();
+    pub async fn journal(&self, run_id: &RunId) -> Result<Vec<(u64, JournalRow)>, StoreError> {
+        let run_id = run_id.clone();
         self.read(move |connection| {
             let mut statement = connection.prepare_cached(
                 "SELECT seq, kind, call, head, body, body_blob FROM journal
                  WHERE run_id = ?1 ORDER BY seq",
             )?;
-            let mut rows = statement.query([&run_id])?;
+            let mut rows = statement.query([run_id.as_str()])?;
             let mut journal: Vec<(u64, JournalRow)> = Vec::new();
             while let Some(row) = rows.next()? {
                 let number: i64 = row.get(0)?;

@@ -6,6 +6,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
+use belljar_contract::RunId;
 use rusqlite::{Connection, types::Value};
 
 use crate::{
@@ -37,7 +38,7 @@ pub struct Prune {
     /// At most so many records in this batch.
     pub limit: u32,
     /// Runs that are kept whatever their age.
-    pub needed_runs: Arc<BTreeSet<String>>,
+    pub needed_runs: Arc<BTreeSet<RunId>>,
 }
 
 /// The SQL that finds the records of a kind that may be removed (`?1` is the time).
@@ -190,7 +191,7 @@ fn candidates(connection: &Connection, sql: &str, prune: &Prune) -> Result<Vec<V
         .query_map((prune.before_ms, prune.limit.saturating_add(needed)), |row| row.get(0))?
         .collect::<Result<Vec<Value>, _>>()?;
     let stays = |id: &Value| match id {
-        Value::Text(id) => prune.needed_runs.contains(id),
+        Value::Text(id) => prune.needed_runs.contains(id.as_str()),
         Value::Null | Value::Integer(_) | Value::Real(_) | Value::Blob(_) => false,
     };
     let limit = prune.limit as usize;

@@ -3,7 +3,7 @@
 //! A run's fence grows with each claim. Every later write about the run carries the fence of its
 //! lease and is refused, inside its own transaction, if the run has a higher fence by then.
 
-use belljar_contract::RunStatus;
+use belljar_contract::{RunId, RunStatus};
 use rusqlite::{Connection, OptionalExtension as _, Row, types::Value};
 
 use crate::{Store, StoreError, spill, spill::spill};
@@ -12,7 +12,7 @@ use crate::{Store, StoreError, spill, spill::spill};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewRun {
     /// Its id, chosen by the caller; a second run with it is refused.
-    pub id: String,
+    pub id: RunId,
     /// The caller who asked for it.
     pub caller: String,
     /// The language of its code.
@@ -35,7 +35,7 @@ pub struct NewRun {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lease {
     /// The run that was claimed.
-    pub run_id: String,
+    pub run_id: RunId,
     /// The run's fence when it was claimed.
     pub fence: i64,
 }
@@ -44,7 +44,7 @@ pub struct Lease {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunSummary {
     /// Its id, unique in the store.
-    pub id: String,
+    pub id: RunId,
     /// The caller who asked for it.
     pub caller: String,
     /// The language of its code.
@@ -141,7 +141,7 @@ impl Store {
                      updated_ms = ?3, status = ?4, vain = ?5 WHERE id = ?1",
                 )?
                 .execute((
-                    &seen.run_id,
+                    seen.run_id.as_str(),
                     owner,
                     now_ms,
                     RunStatus::Running.as_str(),
@@ -166,7 +166,7 @@ impl Store {
                 .prepare_cached(
                     "UPDATE runs SET status = ?2, updated_ms = ?3, vain = 0 WHERE id = ?1",
                 )?
-                .execute((&lease.run_id, status, now_ms))?;
+                .execute((lease.run_id.as_str(), status, now_ms))?;
             Ok(())
         })
         .await
@@ -189,21 +189,21 @@ impl Store {
                     "UPDATE runs SET status = ?2, updated_ms = ?3, finished_ms = ?3, result = ?4,
                      result_blob = ?5 WHERE id = ?1",
                 )?
-                .execute((&lease.run_id, status, now_ms, result.inline, result.blob))?;
+                .execute((lease.run_id.as_str(), status, now_ms, result.inline, result.blob))?;
             Ok(())
         })
         .await
     }
 
     /// The run with this id, with its code, request and result.
-    pub async fn run(&self, id: &str) -> Result<Option<RunRecord>, StoreError> {
-        let id = id.to_owned();
+    pub async fn run(&self, id: &RunId) -> Result<Option<RunRecord>, StoreError> {
+        let id = id.clone();
         self.read(move |connection| {
             let mut statement = connection.prepare_cached(&format!(
                 "SELECT {SUMMARY}, code, code_blob, request, request_blob, result, result_blob
                  FROM runs WHERE id = ?1"
             ))?;
-            let mut rows = statement.query([&id])?;
+            let mut rows = statement.query([id.as_str()])?;
             let Some(row) = rows.next()? else { return Ok(None) };
             Ok(Some(RunRecord {
                 summary: summary(row)?,
@@ -216,13 +216,13 @@ impl Store {
     }
 
     /// The runs with these ids; ids that no run has are left out.
-    pub async fn runs_named(&self, ids: Vec<String>) -> Result<Vec<RunSummary>, StoreError> {
+    pub async fn runs_named(&self, ids: Vec<RunId>) -> Result<Vec<RunSummary>, StoreError> {
         self.read(move |connection| {
             let mut statement =
                 connection.prepare_cached(&format!("SELECT {SUMMARY} FROM runs WHERE id = ?1"))?;
             let mut found = Vec::new();
             for id in &ids {
-                found.extend(statement.query_row([id], summary).optional()?);
+                found.extend(statement.query_row([id.as_str()], summary).optional()?);
             }
             Ok(found)
         })
@@ -233,9 +233,9 @@ impl Store {
     pub async fn runs(
         &self,
         limit: u32,
-        before: Option<&str>,
+        before: Option<&RunId>,
     ) -> Result<Vec<RunSummary>, StoreError> {
-        let before = before.map(str::to_owned);
+        let before = before.map(|id| id.to_string());
         self.read(move |connection| {
             let older = "WHERE (started_ms, id) < (SELECT started_ms, id FROM runs WHERE id = ?2)";
             let (older, parameters) = match before {
@@ -275,24 +275,24 @@ impl Store {
 
 /// How often in a row the run was claimed and got no further, including the claim that is about to
 /// be made.
-fn fruitless_claims(connection: &Connection, run_id: &str) -> Result<u32, StoreError> {
+fn fruitless_claims(connection: &Connection, run_id: &RunId) -> Result<u32, StoreError> {
     let mut statement = connection.prepare_cached(
         "SELECT CASE WHEN (SELECT at_ms FROM journal WHERE run_id = ?1 ORDER BY seq DESC LIMIT 1)
             >= claimed_ms THEN 0 ELSE vain + 1 END FROM runs WHERE id = ?1",
     )?;
-    Ok(statement.query_row([run_id], |row| row.get(0))?)
+    Ok(statement.query_row([run_id.as_str()], |row| row.get(0))?)
 }
 
 /// Refuses a writer whose run another process has claimed. Must be called in the transaction that
 /// writes.
 pub(crate) fn check_fence(connection: &Connection, lease: &Lease) -> Result<(), StoreError> {
     let mut statement = connection.prepare_cached("SELECT fence FROM runs WHERE id = ?1")?;
-    let current = statement.query_row([&lease.run_id], |row| row.get(0)).optional()?;
+    let current = statement.query_row([lease.run_id.as_str()], |row| row.get(0)).optional()?;
     match current {
         None => Err(StoreError::UnknownRun(lease.run_id.clone())),
         Some(current) if current == lease.fence => Ok(()),
         Some(current) => {
-            Err(StoreError::Fenced { run_id: lease.run_id.clone(), held: lease.fence, current })
+            Err(StoreError::Fenced { run_id: lease.run_id.to_string(), held: lease.fence, current })
         }
     }
 }
@@ -307,7 +307,7 @@ fn insert(connection: &Connection, run: &NewRun) -> Result<(), StoreError> {
          ON CONFLICT (id) DO NOTHING",
     )?;
     let inserted = statement.execute((
-        &run.id,
+        run.id.as_str(),
         &run.caller,
         &run.language,
         run.durable,
@@ -334,7 +334,7 @@ fn status(row: &Row<'_>, column: usize) -> rusqlite::Result<RunStatus> {
 
 fn summary(row: &Row<'_>) -> rusqlite::Result<RunSummary> {
     Ok(RunSummary {
-        id: row.get(0)?,
+        id: row.get::<_, String>(0)?.into(),
         caller: row.get(1)?,
         language: row.get(2)?,
         durable: row.get(3)?,

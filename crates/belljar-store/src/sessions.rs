@@ -3,6 +3,7 @@
 //! A session lives in its host's memory and dies with it; a later host uses the row to tell a
 //! client why it ended. The first end that is written stays.
 
+use belljar_contract::SessionId;
 use rusqlite::Row;
 
 use crate::{Store, StoreError};
@@ -11,7 +12,7 @@ use crate::{Store, StoreError};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewSession {
     /// Its id, unique in the store.
-    pub id: String,
+    pub id: SessionId,
     /// The caller who asked for it.
     pub caller: String,
     /// The language of its code.
@@ -19,7 +20,7 @@ pub struct NewSession {
     /// The process that it lives in.
     pub owner: String,
     /// The session it was forked from.
-    pub forked_from: Option<String>,
+    pub forked_from: Option<SessionId>,
     /// When it was made.
     pub created_ms: i64,
 }
@@ -59,11 +60,11 @@ impl Store {
             )?;
             for new in &sessions {
                 statement.execute((
-                    &new.id,
+                    new.id.as_str(),
                     &new.caller,
                     &new.language,
                     &new.owner,
-                    &new.forked_from,
+                    new.forked_from.as_deref(),
                     new.created_ms,
                 ))?;
             }
@@ -75,30 +76,30 @@ impl Store {
     /// Records how a session ended, unless its end is recorded already.
     pub async fn end_session(
         &self,
-        id: &str,
+        id: &SessionId,
         last_used_ms: i64,
         end: SessionEnd,
     ) -> Result<(), StoreError> {
-        let id = id.to_owned();
+        let id = id.clone();
         self.write(move |connection| {
             connection
                 .prepare_cached(
                     "UPDATE sessions SET last_used_ms = max(last_used_ms, ?2), ended_ms = ?3,
                         end_code = ?4, end_reason = ?5 WHERE id = ?1 AND ended_ms IS NULL",
                 )?
-                .execute((id, last_used_ms, end.at_ms, end.code, end.reason))?;
+                .execute((id.as_str(), last_used_ms, end.at_ms, end.code, end.reason))?;
             Ok(())
         })
         .await
     }
 
     /// The record of the session with this id.
-    pub async fn session(&self, id: &str) -> Result<Option<SessionRecord>, StoreError> {
-        let id = id.to_owned();
+    pub async fn session(&self, id: &SessionId) -> Result<Option<SessionRecord>, StoreError> {
+        let id = id.clone();
         self.read(move |connection| {
             let mut statement = connection
                 .prepare_cached(&format!("SELECT {COLUMNS} FROM sessions WHERE id = ?1"))?;
-            let mut rows = statement.query_map([&id], from_row)?;
+            let mut rows = statement.query_map([id.as_str()], from_row)?;
             Ok(rows.next().transpose()?)
         })
         .await
@@ -138,11 +139,11 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<SessionRecord> {
     let (code, reason): (Option<String>, Option<String>) = (row.get(8)?, row.get(9)?);
     Ok(SessionRecord {
         began: NewSession {
-            id: row.get(0)?,
+            id: row.get::<_, String>(0)?.into(),
             caller: row.get(1)?,
             language: row.get(2)?,
             owner: row.get(3)?,
-            forked_from: row.get(4)?,
+            forked_from: row.get::<_, Option<String>>(4)?.map(SessionId::from),
             created_ms: row.get(5)?,
         },
         last_used_ms: row.get(6)?,

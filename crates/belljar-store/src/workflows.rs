@@ -10,6 +10,7 @@ mod copy;
 mod load;
 mod progress;
 
+use belljar_contract::WorkflowStatus;
 use rusqlite::{Connection, OptionalExtension as _, Row, types::Value};
 use thiserror::Error;
 
@@ -21,8 +22,6 @@ pub use commit::{
 };
 pub use load::{CheckpointRow, IntentRow, LoadedWorkflow};
 
-/// The status of a workflow that no driver has begun.
-const CREATED: &str = "created";
 const COLUMNS: &str = "id, name, caller, status, due_ms, owner, fence, lease_until_ms, parent, \
                        parent_checkpoint, created_ms, updated_ms, finished_ms, vain";
 
@@ -139,7 +138,7 @@ pub struct WorkflowRow {
     /// The caller who asked for it.
     pub caller: String,
     /// Its status, as its driver last committed it; `created` until then.
-    pub status: String,
+    pub status: WorkflowStatus,
     /// When a driver has to claim it again, if none holds it.
     pub due_ms: i64,
     /// The process that holds it, held it last, or claims it again when it is due; empty if none.
@@ -164,7 +163,7 @@ pub struct WorkflowRow {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WorkflowFilter {
     /// Only those in this status.
-    pub status: Option<String>,
+    pub status: Option<WorkflowStatus>,
     /// Only those with this name.
     pub name: Option<String>,
     /// Only those of this caller.
@@ -293,7 +292,7 @@ impl Store {
             let mut conditions = String::from("true");
             let mut values = vec![Value::from(limit)];
             let asked = [
-                ("status = ?", filter.status),
+                ("status = ?", filter.status.map(|status| status.to_string())),
                 ("name = ?", filter.name),
                 ("caller = ?", filter.caller),
                 ("parent = ?", filter.parent),
@@ -386,7 +385,7 @@ fn insert(
         &workflow.id,
         &workflow.name,
         &workflow.caller,
-        CREATED,
+        WorkflowStatus::Created.as_str(),
         parent,
         checkpoint,
         workflow.created_ms,
@@ -398,13 +397,22 @@ fn insert(
     }
 }
 
+fn status(row: &Row<'_>, column: usize) -> rusqlite::Result<WorkflowStatus> {
+    let name: String = row.get(column)?;
+    // A status of some other version: one row must not hide all others.
+    Ok(WorkflowStatus::from_name(&name).unwrap_or_else(|| {
+        tracing::warn!(status = name, "a workflow has an unknown status; it counts as failed");
+        WorkflowStatus::Failed
+    }))
+}
+
 fn from_row(row: &Row<'_>) -> rusqlite::Result<WorkflowRow> {
     let (parent, checkpoint): (Option<String>, Option<i64>) = (row.get(8)?, row.get(9)?);
     Ok(WorkflowRow {
         id: row.get(0)?,
         name: row.get(1)?,
         caller: row.get(2)?,
-        status: row.get(3)?,
+        status: status(row, 3)?,
         due_ms: row.get(4)?,
         owner: row.get(5)?,
         fence: row.get(6)?,

@@ -20,6 +20,7 @@ use std::{
     time::Duration,
 };
 
+use belljar_contract::{ApprovalId, RunId};
 use belljar_store::Store;
 use belljar_wire::{ToolCall, ToolFault};
 
@@ -85,7 +86,7 @@ struct Snapshots {
 #[derive(Debug)]
 pub struct RunContext {
     /// The id of the run, under which approvals and audit rows are kept.
-    pub run_id: String,
+    pub run_id: RunId,
     /// The caller who asked for it.
     pub caller: String,
     /// The tools it may use.
@@ -110,13 +111,13 @@ pub struct PreparedRun<'a> {
 /// Is notified of what happens in a run, while it happens.
 pub trait CallObserver: Send + Sync + std::fmt::Debug {
     /// The run begins. A durable run is on disk by then, so its id may be handed out.
-    fn run_begins(&self, _run_id: &str) {}
+    fn run_begins(&self, _run_id: &RunId) {}
     /// It is decided which tools the run gets and whether it keeps a journal; it begins next.
     fn run_prepared(&self, _run: PreparedRun<'_>) {}
     /// A call waits for a person.
     fn approval_waits(&self, _notice: &ApprovalNotice) {}
     /// A person decided, or time ran out.
-    fn approval_over(&self, _id: &str) {}
+    fn approval_over(&self, _id: &ApprovalId) {}
     /// A call leaves the host.
     fn call_begins(&self, _tool: &Tool, _reach: ToolReach) {}
     /// A call has ended.

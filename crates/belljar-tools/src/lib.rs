@@ -4,7 +4,6 @@
 mod arguments;
 mod bridge;
 mod crash;
-mod hex;
 mod local;
 mod names;
 mod policy;

@@ -12,6 +12,7 @@ use std::{
     sync::Arc,
 };
 
+use belljar_contract::hex;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -20,7 +21,6 @@ pub(crate) use identifier::is_python_keyword;
 pub use identifier::{Style, identifier};
 
 use crate::{
-    hex::hex,
     spelling::{fold, nearest},
     tool::Tool,
 };
@@ -72,7 +72,7 @@ impl Catalogue {
             hash.update(text.len().to_le_bytes());
             hash.update(text.as_bytes());
         }
-        let version = hex(&hash.finalize());
+        let version = hex::encode(&hash.finalize());
         let tools: Vec<Tool> = keyed.into_iter().map(|(_, tool)| tool).collect();
         Self { inner: Arc::new(CatalogueIndex::new(tools, version)) }
     }

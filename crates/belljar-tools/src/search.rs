@@ -10,6 +10,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+use belljar_contract::RunId;
 use belljar_search::{Document, Index, Key, Parameter, Query, SearchHit, UsageHistory};
 use belljar_store::{AuditFilter, Store};
 use serde_json::Value;
@@ -127,7 +128,7 @@ impl Finder {
             state.learned_ms = Some(now_ms);
         }
         let Ok(rows) = store.audit_rows(AuditFilter::default(), MOST_CALLS).await else { return };
-        let mut runs: BTreeMap<String, Vec<Key>> = BTreeMap::new();
+        let mut runs: BTreeMap<RunId, Vec<Key>> = BTreeMap::new();
         for row in rows.into_iter().filter(|row| row.outcome == WENT_WELL) {
             if let Some((server, name)) = row.tool.split_once("__") {
                 let key = Key { server: server.to_owned(), name: name.to_owned() };

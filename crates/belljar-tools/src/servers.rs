@@ -18,6 +18,7 @@ use std::{
     time::Duration,
 };
 
+use belljar_contract::hex;
 use sha2::{Digest, Sha256};
 
 pub use error::ServerConfigError;
@@ -25,8 +26,6 @@ pub use raw::{RawServer, read_mcp_json};
 
 use expand::Expander;
 use raw::TransportKind;
-
-use crate::hex::hex;
 
 /// Names are part of tool names, and model APIs allow those 64 characters.
 const MAX_NAME: usize = 40;
@@ -235,7 +234,7 @@ impl ServerSpec {
             part(key);
             part(value);
         }
-        let mut fingerprint = hex(&hash.finalize());
+        let mut fingerprint = hex::encode(&hash.finalize());
         fingerprint.truncate(FINGERPRINT_DIGITS);
         fingerprint
     }

@@ -8,7 +8,7 @@
 
 use thiserror::Error;
 
-use crate::ErrorCode;
+use belljar_contract::ErrorCode;
 
 /// The kind of a frame that carries printed text, which has a cap of its own.
 pub(crate) const PRINT: u8 = 67;

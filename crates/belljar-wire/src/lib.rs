@@ -13,7 +13,6 @@ mod stream;
 pub mod text;
 mod tool;
 
-pub use belljar_contract::{ErrorCode, ErrorKind, Language, Stream};
 pub use error::GuestError;
 pub use frame::{Caps, DecodeError, Header, MAX_HEAD_BYTES};
 pub use message::{Command, Event, GuestGrants, GuestLimits, Message, RunCommand, RunValue};

@@ -2,12 +2,12 @@
 
 use std::io::Cursor;
 
+use belljar_contract::{ErrorCode, Language, Stream};
 use proptest::prelude::*;
 
 use crate::{
-    Caps, Command, DecodeError, Durable, ErrorCode, Event, GuestError, GuestGrants, GuestLimits,
-    Header, Language, Message, ReadError, RunCommand, RunValue, Stream, ToolCall, ToolReply,
-    read_message, write_message,
+    Caps, Command, DecodeError, Durable, Event, GuestError, GuestGrants, GuestLimits, Header,
+    Message, ReadError, RunCommand, RunValue, ToolCall, ToolReply, read_message, write_message,
 };
 
 const CAPS: Caps = Caps { body_bytes: 1 << 20, text_bytes: 1 << 20 };

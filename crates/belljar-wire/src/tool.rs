@@ -1,9 +1,9 @@
 //! Tool calls between a cell and its host, what a bridge sends back, and what makes a run repeatable.
 
-use belljar_contract::{RunError, RunStatus};
+use belljar_contract::{ErrorCode, RunError, RunStatus};
 use serde::{Deserialize, Serialize};
 
-use crate::{DecodeError, ErrorCode};
+use crate::DecodeError;
 
 /// The seed and the clock of a durable run: with the same inputs in the same order, the code does
 /// the same again.

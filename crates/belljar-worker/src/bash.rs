@@ -18,18 +18,16 @@ mod stderr;
 
 use std::path::PathBuf;
 
-use belljar_contract::EngineName;
-use belljar_wire::{
-    ErrorCode, GuestError, GuestGrants, GuestLimits, Language, RunCommand, RunValue,
-};
+use belljar_contract::{EngineName, ErrorCode, Language};
+use belljar_wire::{GuestError, GuestGrants, GuestLimits, RunCommand, RunValue};
+use outcome::ShellOutcome;
+use state::{MAX_STATE_BYTES, ShellState};
 
 use crate::{
     CodeRunner, Engine, HostLink,
     engine::name_output,
     zygote::{RESUME_ARGUMENT, become_zygote_of_programs, resume_zygote},
 };
-use outcome::ShellOutcome;
-use state::{MAX_STATE_BYTES, ShellState};
 
 pub use commands::DEFAULT_COMMANDS;
 

@@ -3,8 +3,9 @@
 
 use std::{os::unix::net::UnixStream, time::Duration};
 
+use belljar_contract::ErrorCode;
 use belljar_jail::{BranchSide, Brancher, ConfineError, ConfinedCell, Guest, OwnLimits};
-use belljar_wire::{Command, ErrorCode, Event, GuestError, GuestLimits, RunCommand};
+use belljar_wire::{Command, Event, GuestError, GuestLimits, RunCommand};
 
 use crate::{CodeRunner, HostLink};
 

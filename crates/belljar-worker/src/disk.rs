@@ -2,7 +2,7 @@
 
 use std::{fs, io};
 
-use belljar_wire::ErrorCode;
+use belljar_contract::ErrorCode;
 
 /// A directory takes a place in the table of files, and no room among their contents.
 const PROBE: &str = "/tmp/.belljar-room";

@@ -32,25 +32,23 @@ mod zone;
 
 use std::rc::Rc;
 
-use belljar_contract::EngineName;
-use belljar_wire::{
-    ErrorCode, Event, GuestError, GuestGrants, GuestLimits, Language, RunCommand, RunValue,
-};
-use rquickjs::{
-    CatchResultExt, Context, Ctx, Function, Object, Persistent, Promise, Runtime, Undefined, Value,
-    context::EvalOptions, object::Property,
-};
-
-use crate::{CodeRunner, Engine, HostLink, engine::name_output, zygote::become_zygote};
+use belljar_contract::{EngineName, ErrorCode, Language};
+use belljar_wire::{Event, GuestError, GuestGrants, GuestLimits, RunCommand, RunValue};
 use current_run::CurrentRun;
 use error_reader::ErrorReader;
 use event_loop::EventLoop;
 use failure::{Occasion, Reporter, RunFailure};
 use library::GuestLibrary;
 use rejections::RejectionTracker;
+use rquickjs::{
+    CatchResultExt, Context, Ctx, Function, Object, Persistent, Promise, Runtime, Undefined, Value,
+    context::EvalOptions, object::Property,
+};
 use sources::{History, Sources};
 use transpile::{NameScope, PredeclaredNames, Script, SourceCode, TranspileError};
 use value::EncodeError;
+
+use crate::{CodeRunner, Engine, HostLink, engine::name_output, zygote::become_zygote};
 
 /// The jail gives the main thread 64 MiB of stack; the engine stops far below.
 const STACK_BYTES: usize = 16 << 20;

@@ -15,12 +15,13 @@ mod tasks;
 
 use std::sync::Arc;
 
+use belljar_contract::WorkflowStatus;
 use serde_json::Value;
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    effect::{TaskFailure, WorkflowStatus},
+    effect::TaskFailure,
     machine::{InputRefusal, Machine},
     workflow_store::{
         ClaimReason, GiveBack, LeaseRequest, LoadedWorkflow, WorkflowLease, WorkflowStore,

@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 
+use belljar_contract::{CheckpointId, SessionId, WorkflowStatus};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -180,9 +181,9 @@ pub enum TaskWork {
     /// Restore a session to its state before a task used it.
     RestoreSandbox {
         /// The id of the session.
-        sandbox_id: String,
+        sandbox_id: SessionId,
         /// The session's own name for the state to restore.
-        checkpoint: String,
+        checkpoint: CheckpointId,
     },
 }
 
@@ -356,36 +357,6 @@ pub struct Finish {
     pub output: Value,
     /// Why the workflow failed or was aborted.
     pub failure: Option<TaskFailure>,
-}
-
-/// The state of a workflow as a whole.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum WorkflowStatus {
-    /// `Begin` was not applied yet.
-    #[default]
-    New,
-    /// Tasks run, or wait for a time or a decision.
-    Running,
-    /// Nothing starts until a `continue` command.
-    Paused,
-    /// The workflow ends as soon as its running tasks have stopped.
-    Stopping,
-    /// The workflow is undoing tasks on its way back to a checkpoint.
-    RollingBack,
-    /// All tasks have ended and the workflow has its output.
-    Completed,
-    /// A task failed, or the time was up.
-    Failed,
-    /// A command, or a decision of a person, ended the workflow.
-    Aborted,
-}
-
-impl WorkflowStatus {
-    /// Whether nothing will happen any more, except a rollback.
-    pub fn is_over(self) -> bool {
-        matches!(self, Self::Completed | Self::Failed | Self::Aborted)
-    }
 }
 
 /// The result of a rollback.

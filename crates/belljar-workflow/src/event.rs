@@ -1,8 +1,9 @@
 //! The events of a workflow, numbered without a gap.
 
+use belljar_contract::WorkflowStatus;
 use serde::{Deserialize, Serialize};
 
-use crate::effect::{RollbackReport, TaskFailure, WorkflowDecision, WorkflowStatus};
+use crate::effect::{RollbackReport, TaskFailure, WorkflowDecision};
 
 /// One event of a workflow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

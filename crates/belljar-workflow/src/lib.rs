@@ -29,10 +29,10 @@ pub use driver::{
 pub use effect::{
     DecisionKind, Effect, FileEntry, Finish, InputKind, MachineInput, NotUndone, OpenIntent,
     Repeatability, RollbackReport, SessionUndo, TaskEnding, TaskFailure, TaskOutcome, TaskStart,
-    TaskWork, WhyNot, WorkflowDecision, WorkflowStatus,
+    TaskWork, WhyNot, WorkflowDecision,
 };
 pub use event::{WorkflowEvent, WorkflowEventKind};
-pub use machine::{InputRefusal, Machine, TaskStatus, TaskView, WorkflowFiles};
+pub use machine::{InputRefusal, Machine, TaskView, WorkflowFiles};
 pub use sqlite_workflow_store::SqliteWorkflowStore;
 pub use state::{StateError, check_fits, reducer_of};
 pub use template::{TemplateError, is_template_method, names_in_expression, names_in_template};

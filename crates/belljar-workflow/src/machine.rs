@@ -34,6 +34,7 @@ mod work;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use belljar_contract::{TaskStatus, WorkflowStatus};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -41,9 +42,7 @@ use crate::bounds;
 use crate::check::DagFaults;
 use crate::command::Acknowledgement;
 use crate::dag::{Dag, Task};
-use crate::effect::{
-    Effect, InputKind, MachineInput, Repeatability, RollbackReport, TaskFailure, WorkflowStatus,
-};
+use crate::effect::{Effect, InputKind, MachineInput, Repeatability, RollbackReport, TaskFailure};
 use crate::event::WorkflowEventKind;
 use parts::{
     DefId, Home, NodeId, NodeTable, PendingDecision, ROOT, ScopeId, ScopeKind, SideEffect,
@@ -360,34 +359,4 @@ pub struct TaskView {
     pub failure: Option<crate::effect::TaskFailure>,
     /// The ids of the tasks it depends on.
     pub depends_on: Vec<String>,
-}
-
-/// The state of a task instance.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TaskStatus {
-    /// Waits for its dependencies.
-    Waiting,
-    /// Waits for a free slot.
-    Ready,
-    /// The task or one of its parts is being performed.
-    Running,
-    /// Waits for its next attempt.
-    Retrying,
-    /// Waits for a decision.
-    Deciding,
-    /// Waits for a time.
-    Sleeping,
-    /// Whether it took effect is unknown; waits for a person to resolve that.
-    InDoubt,
-    /// Ended with a result.
-    Completed,
-    /// Failed for good, and the workflow with it.
-    Failed,
-    /// Failed for good, and the workflow continues.
-    Continued,
-    /// Skipped by its condition, a command or a jump.
-    Skipped,
-    /// Stopped, or never begun, because its container ended.
-    Cancelled,
 }

@@ -5,9 +5,9 @@ use std::{
     time::Duration,
 };
 
-use belljar_contract::Stream;
+use belljar_contract::{ApprovalId, ApprovalKind, RunId, Stream};
 use belljar_runtime::Listener;
-use belljar_server::{ApprovalKind, ApprovalRequest, RunReporter};
+use belljar_server::{ApprovalRequest, RunReporter};
 use belljar_tools::{ApprovalNotice, Tool, ToolReach};
 
 use super::records::arguments;
@@ -19,7 +19,7 @@ pub(super) struct ClientObserver {
 }
 
 impl belljar_tools::CallObserver for ClientObserver {
-    fn run_begins(&self, run_id: &str) {
+    fn run_begins(&self, run_id: &RunId) {
         self.observer.started(run_id);
     }
 
@@ -39,7 +39,7 @@ impl belljar_tools::CallObserver for ClientObserver {
         });
     }
 
-    fn approval_over(&self, id: &str) {
+    fn approval_over(&self, id: &ApprovalId) {
         self.observer.settled(id);
     }
 

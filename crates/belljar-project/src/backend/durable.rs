@@ -9,8 +9,8 @@ use std::{
     time::Duration,
 };
 
-use belljar_contract::RunStatus;
-use belljar_server::{ApprovalKind, ApprovalRequest, EndRun, RunInfo, RunReport, RunReporter};
+use belljar_contract::{ApprovalKind, RunId, RunStatus};
+use belljar_server::{ApprovalRequest, EndRun, RunInfo, RunReport, RunReporter};
 use belljar_store::{Approvals, RunSummary, Store};
 use tokio::{
     sync::Notify,
@@ -37,7 +37,7 @@ const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 #[derive(Debug, Default)]
 pub(super) struct Adoption {
     /// Runs that this host resumed and that stopped again before their end.
-    paused: Mutex<HashMap<String, ResumeDelay>>,
+    paused: Mutex<HashMap<RunId, ResumeDelay>>,
     /// Signalled when more runs may be resumable.
     changed: Notify,
 }
@@ -58,21 +58,21 @@ impl Adoption {
         self.changed.notify_one();
     }
 
-    fn is_paused(&self, id: &str) -> bool {
+    fn is_paused(&self, id: &RunId) -> bool {
         let paused = self.paused.lock().unwrap_or_else(PoisonError::into_inner);
         paused.get(id).is_some_and(|pause| Instant::now() < pause.until)
     }
 
-    fn pause(&self, id: &str) {
+    fn pause(&self, id: &RunId) {
         let mut paused = self.paused.lock().unwrap_or_else(PoisonError::into_inner);
-        let pause = paused.entry(id.to_owned());
+        let pause = paused.entry(id.clone());
         let pause =
             pause.or_insert_with(|| ResumeDelay { until: Instant::now(), next: FIRST_PAUSE });
         pause.until = Instant::now() + pause.next;
         pause.next = (pause.next * 2).min(LONGEST_PAUSE);
     }
 
-    fn forget(&self, id: &str) {
+    fn forget(&self, id: &RunId) {
         self.paused.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
     }
 }
@@ -121,7 +121,11 @@ impl ProjectBackend {
         found.into_iter().map(records::run).collect()
     }
 
-    pub(super) async fn resume_found(&self, id: &str, observer: RunReporter) -> Option<RunReport> {
+    pub(super) async fn resume_found(
+        &self,
+        id: &RunId,
+        observer: RunReporter,
+    ) -> Option<RunReport> {
         let aborted = observer.aborted();
         let resumed =
             self.executor.resume_found(id, Arc::new(ClientObserver { observer }), aborted).await;
@@ -133,7 +137,7 @@ impl ProjectBackend {
                 self.adoption.pause(id);
                 if !matches!(error, ResumeError::StillRunning { .. }) {
                     let error = &error as &dyn std::error::Error;
-                    tracing::warn!(error, id, "cannot resume a run");
+                    tracing::warn!(error, id = id.as_str(), "cannot resume a run");
                 }
                 return None;
             }
@@ -148,7 +152,7 @@ impl ProjectBackend {
     }
 
     /// Ends a run without an owner. The run is not started for that.
-    pub(super) async fn end_stored_run(&self, id: &str) -> EndRun {
+    pub(super) async fn end_stored_run(&self, id: &RunId) -> EndRun {
         let Some(store) = self.executor.store() else { return EndRun::Over };
         let Ok(Some(record)) = store.run(id).await else { return EndRun::Over };
         if record.result_json.is_some() || record.summary.status == RunStatus::Aborted {
@@ -163,7 +167,11 @@ impl ProjectBackend {
             }
             Ok(EndRunOutcome::Elsewhere) => EndRun::Elsewhere,
             Err(error) => {
-                tracing::error!(error = &error as &dyn std::error::Error, id, "cannot abort a run");
+                tracing::error!(
+                    error = &error as &dyn std::error::Error,
+                    id = id.as_str(),
+                    "cannot abort a run"
+                );
                 EndRun::Elsewhere
             }
         }
@@ -171,7 +179,7 @@ impl ProjectBackend {
 
     /// The status of a run that is not active in this process. Returns when the run has ended,
     /// waits for a person or rests, or when `wait` has passed.
-    pub(super) async fn stored_run(&self, id: &str, wait: Duration) -> Option<RunReport> {
+    pub(super) async fn stored_run(&self, id: &RunId, wait: Duration) -> Option<RunReport> {
         let store = self.executor.store()?;
         let until = Instant::now() + wait;
         loop {
@@ -200,9 +208,9 @@ impl ProjectBackend {
 }
 
 /// The approvals that a run waits for.
-async fn pending_approvals(store: &Store, run_id: &str) -> Vec<ApprovalRequest> {
+async fn pending_approvals(store: &Store, run_id: &RunId) -> Vec<ApprovalRequest> {
     let pending = store.approvals(Approvals::Pending, now_ms()).await.unwrap_or_default();
-    let of_run = pending.into_iter().filter(|approval| approval.asked.run_id == run_id);
+    let of_run = pending.into_iter().filter(|approval| approval.asked.run_id == *run_id);
     of_run.map(records::request).collect()
 }
 

@@ -1,8 +1,7 @@
 //! The project's stored runs, approvals and events, as clients see them.
 
-use belljar_server::{
-    ApprovalKind, ApprovalRequest, EventInfo, Records, RecordsError, RunInfo, StorageSizes,
-};
+use belljar_contract::RunId;
+use belljar_server::{ApprovalRequest, EventInfo, Records, RecordsError, RunInfo, StorageSizes};
 use belljar_store::{Approval, Approvals, RunSummary, StoreError, StoredEvent, Trouble};
 use serde_json::{Map, Value};
 
@@ -10,7 +9,11 @@ use super::ProjectBackend;
 use crate::{now_ms, run_status};
 
 impl Records for ProjectBackend {
-    async fn runs(&self, at_most: u32, before: Option<&str>) -> Result<Vec<RunInfo>, RecordsError> {
+    async fn runs(
+        &self,
+        at_most: u32,
+        before: Option<&RunId>,
+    ) -> Result<Vec<RunInfo>, RecordsError> {
         let Some(store) = self.executor.store() else { return Ok(Vec::new()) };
         let runs = store.runs(at_most, before).await.map_err(records_error)?;
         Ok(runs.into_iter().map(run).collect())
@@ -26,7 +29,7 @@ impl Records for ProjectBackend {
         &self,
         after: u64,
         at_most: u32,
-        run_id: Option<&str>,
+        run_id: Option<&RunId>,
     ) -> Result<Vec<EventInfo>, RecordsError> {
         let Some(store) = self.executor.store() else { return Ok(Vec::new()) };
         let after = i64::try_from(after).unwrap_or(i64::MAX);
@@ -51,10 +54,7 @@ impl Records for ProjectBackend {
 
 /// An approval as clients see it.
 pub(super) fn request(Approval { asked, .. }: Approval) -> ApprovalRequest {
-    let kind = match asked.is_in_doubt() {
-        true => ApprovalKind::InDoubt,
-        false => ApprovalKind::Call,
-    };
+    let kind = asked.question.kind();
     ApprovalRequest {
         id: asked.id,
         kind,

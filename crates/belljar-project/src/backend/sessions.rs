@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use belljar_contract::{ErrorCode, ExecuteRequest, Language, LimitsRequest, RunError, RunResult};
+use belljar_contract::{
+    CheckpointId, ErrorCode, ExecuteRequest, Language, LimitsRequest, RunError, RunId, RunResult,
+    SessionId,
+};
 use belljar_runtime::{FileError, SessionFile, SessionFileKind, most_sessions, run_id};
 use belljar_server::{
     CheckpointInfo, CheckpointTaken, FileContent, FileInfo, FileKind, FileList, RunReport,
@@ -17,7 +20,7 @@ const MAX_FORKS: u32 = 64;
 
 impl Sessions for ProjectBackend {
     async fn create_session(&self, request: SessionRequest) -> Result<SessionInfo, SessionError> {
-        let asked = |error: RunError| refusal("", error);
+        let asked = |error: RunError| refusal(&SessionId::default(), error);
         let workspace = self.permissions.workspace(request.workspace.as_ref()).map_err(asked)?;
         if workspace.as_ref().is_some_and(|workspace| workspace.commit) {
             return Err(SessionError::Refused {
@@ -46,17 +49,17 @@ impl Sessions for ProjectBackend {
         Ok(self.sessions.list().iter().map(info).collect())
     }
 
-    async fn session(&self, id: &str) -> Result<SessionInfo, SessionError> {
+    async fn session(&self, id: &SessionId) -> Result<SessionInfo, SessionError> {
         Ok(info(&self.live_session(id).await?))
     }
 
-    async fn destroy_session(&self, id: &str) -> Result<(), SessionError> {
+    async fn destroy_session(&self, id: &SessionId) -> Result<(), SessionError> {
         self.sessions.destroy(id).await.map_err(no_session)
     }
 
     async fn run_in_session(
         &self,
-        id: &str,
+        id: &SessionId,
         request: ExecuteRequest,
         observer: RunReporter,
     ) -> Result<RunReport, SessionError> {
@@ -67,13 +70,13 @@ impl Sessions for ProjectBackend {
         Ok(RunReport::ended(result))
     }
 
-    async fn checkpoint(&self, id: &str) -> Result<CheckpointTaken, SessionError> {
+    async fn checkpoint(&self, id: &SessionId) -> Result<CheckpointTaken, SessionError> {
         let taken = self.live_session(id).await?.session.checkpoint().await;
         let taken = taken.map_err(|error| refusal(id, error))?;
         Ok(CheckpointTaken { checkpoint_id: taken.id, dropped: taken.dropped })
     }
 
-    async fn checkpoints(&self, id: &str) -> Result<Vec<CheckpointInfo>, SessionError> {
+    async fn checkpoints(&self, id: &SessionId) -> Result<Vec<CheckpointInfo>, SessionError> {
         let all = self.live_session(id).await?.session.info().checkpoints;
         let there = all.into_iter().filter(|checkpoint| checkpoint.dropped.is_none());
         let shown = there.map(|checkpoint| CheckpointInfo {
@@ -84,17 +87,21 @@ impl Sessions for ProjectBackend {
         Ok(shown.collect())
     }
 
-    async fn rollback(&self, id: &str, checkpoint_id: &str) -> Result<(), SessionError> {
+    async fn rollback(
+        &self,
+        id: &SessionId,
+        checkpoint_id: &CheckpointId,
+    ) -> Result<(), SessionError> {
         let back = self.live_session(id).await?.session.rollback(checkpoint_id).await;
         back.map_err(|error| no_checkpoint(id, checkpoint_id, error))
     }
 
     async fn fork(
         &self,
-        id: &str,
+        id: &SessionId,
         count: u32,
-        checkpoint_id: Option<&str>,
-    ) -> Result<Vec<String>, SessionError> {
+        checkpoint_id: Option<&CheckpointId>,
+    ) -> Result<Vec<SessionId>, SessionError> {
         if count == 0 || count > MAX_FORKS {
             return Err(SessionError::Refused {
                 why: format!("`count` must be from 1 to {MAX_FORKS}"),
@@ -103,14 +110,14 @@ impl Sessions for ProjectBackend {
         }
         let kept = self.live_session(id).await?;
         let forked = self.sessions.fork(&kept, count as usize, checkpoint_id).await;
-        let named = checkpoint_id.unwrap_or_default();
-        let forked = forked.map_err(|error| no_checkpoint(id, named, error))?;
-        Ok(forked.iter().map(|kept| kept.session.id().to_owned()).collect())
+        let named = checkpoint_id.cloned().unwrap_or_default();
+        let forked = forked.map_err(|error| no_checkpoint(id, &named, error))?;
+        Ok(forked.iter().map(|kept| kept.session.id().clone()).collect())
     }
 
     async fn put_file(
         &self,
-        id: &str,
+        id: &SessionId,
         path: &str,
         content: FileContent,
     ) -> Result<FileInfo, SessionError> {
@@ -123,33 +130,33 @@ impl Sessions for ProjectBackend {
         put.map(file).map_err(|error| no_file(id, path, error))
     }
 
-    async fn get_file(&self, id: &str, path: &str) -> Result<FileContent, SessionError> {
+    async fn get_file(&self, id: &SessionId, path: &str) -> Result<FileContent, SessionError> {
         let got = self.live_session(id).await?.session.get_file(path).await;
         let (bytes, reader) = got.map_err(|error| no_file(id, path, error))?;
         Ok(FileContent { bytes: Some(bytes), reader: Box::pin(reader) })
     }
 
-    async fn list_files(&self, id: &str, at_most: u32) -> Result<FileList, SessionError> {
+    async fn list_files(&self, id: &SessionId, at_most: u32) -> Result<FileList, SessionError> {
         let listed = self.live_session(id).await?.session.list_files(at_most as usize).await;
         let (files, truncated) = listed.map_err(|error| no_file(id, "", error))?;
         Ok(FileList { files: files.into_iter().map(file).collect(), truncated })
     }
 
-    async fn delete_file(&self, id: &str, path: &str) -> Result<(), SessionError> {
+    async fn delete_file(&self, id: &SessionId, path: &str) -> Result<(), SessionError> {
         let deleted = self.live_session(id).await?.session.delete_file(path).await;
         deleted.map_err(|error| no_file(id, path, error))
     }
 }
 
 impl ProjectBackend {
-    async fn live_session(&self, id: &str) -> Result<KeptSession, SessionError> {
+    async fn live_session(&self, id: &SessionId) -> Result<KeptSession, SessionError> {
         self.sessions.get(id).await.map_err(no_session)
     }
 
     async fn run_in(
         &self,
         kept: &KeptSession,
-        run: String,
+        run: RunId,
         mut request: ExecuteRequest,
         observer: RunReporter,
     ) -> RunResult {
@@ -218,18 +225,18 @@ fn no_session(error: SessionLookupError) -> SessionError {
     }
 }
 
-fn no_checkpoint(id: &str, checkpoint: &str, error: RunError) -> SessionError {
+fn no_checkpoint(id: &SessionId, checkpoint: &CheckpointId, error: RunError) -> SessionError {
     if error.code == ErrorCode::SessionNoCheckpoint {
-        return SessionError::UnknownCheckpoint { id: checkpoint.to_owned() };
+        return SessionError::UnknownCheckpoint { id: checkpoint.clone() };
     }
     refusal(id, error)
 }
 
 /// Translates an error of the runtime to the API.
-fn refusal(id: &str, error: RunError) -> SessionError {
+fn refusal(id: &SessionId, error: RunError) -> SessionError {
     let RunError { code, message, hint, .. } = error;
     if code == ErrorCode::SessionEnded {
-        return SessionError::Ended { id: id.to_owned(), why: message };
+        return SessionError::Ended { id: id.clone(), why: message };
     }
     if matches!(code, ErrorCode::SessionNotBranched | ErrorCode::SessionLost) {
         return SessionError::Busy { why: message, hint };
@@ -245,7 +252,7 @@ fn refusal(id: &str, error: RunError) -> SessionError {
     }
 }
 
-fn no_file(id: &str, path: &str, error: FileError) -> SessionError {
+fn no_file(id: &SessionId, path: &str, error: FileError) -> SessionError {
     match error {
         FileError::Session(error) => refusal(id, error),
         FileError::Path(why) => SessionError::BadPath { why: why.to_owned() },

@@ -261,7 +261,7 @@ impl Warnings {
 fn info(row: WorkflowRow) -> WorkflowInfo {
     let moment = |ms: i64| u64::try_from(ms).unwrap_or_default();
     WorkflowInfo {
-        status: crate::status_of(&row).to_owned(),
+        status: crate::status_of(&row),
         id: row.id,
         name: row.name,
         created_ms: moment(row.created_ms),

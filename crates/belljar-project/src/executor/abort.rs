@@ -7,7 +7,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use belljar_contract::{ErrorCode, RunError, RunResult, RunStatus};
+use belljar_contract::{ErrorCode, RunError, RunId, RunResult, RunStatus};
 
 /// Completes when the caller aborts the run, and can be polled again after that.
 pub(super) struct Abort<F> {
@@ -57,7 +57,7 @@ impl<F: Future<Output = ()>> Future for Abort<F> {
 }
 
 /// The result of a run that was aborted before it began.
-pub(super) fn not_started(id: String) -> RunResult {
+pub(super) fn not_started(id: RunId) -> RunResult {
     let error = RunError::new(ErrorCode::RunAborted, "the run was aborted");
     RunResult::not_run(id, RunStatus::Aborted, error)
 }

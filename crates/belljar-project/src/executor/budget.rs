@@ -3,7 +3,7 @@
 mod beginning;
 
 use beginning::{Beginning, count};
-use belljar_contract::RunResult;
+use belljar_contract::{RunId, RunResult};
 use belljar_store::Store;
 use belljar_tools::{ValueShape, ValueShapeLimits};
 use serde_json::{Value, json};
@@ -60,7 +60,7 @@ pub(super) async fn fit(result: &mut RunResult, tokens: u32, store: Option<&Stor
 }
 
 /// Stores a large value and describes it for a model.
-async fn summary(run_id: &str, json: &str, budget: usize, store: Option<&Store>) -> Value {
+async fn summary(run_id: &RunId, json: &str, budget: usize, store: Option<&Store>) -> Value {
     let handle = match store {
         Some(store) => {
             let bytes = json.as_bytes().to_vec();

@@ -9,7 +9,9 @@ use std::{
     time::Duration,
 };
 
-use belljar_contract::{EngineName, Isolation, RunResult, RunStatus, Tier, Truncation, hex};
+use belljar_contract::{
+    ApprovalId, EngineName, Isolation, RunId, RunResult, RunStatus, Tier, Truncation, hex,
+};
 use belljar_store::Store;
 use belljar_tools::{ApprovalNotice, Bridge, CallObserver, PreparedRun, Tool, ToolReach};
 use serde::{Deserialize, Serialize};
@@ -162,7 +164,7 @@ impl UsedTools {
 }
 
 impl CallObserver for UsedTools {
-    fn run_begins(&self, run_id: &str) {
+    fn run_begins(&self, run_id: &RunId) {
         self.further.run_begins(run_id);
     }
 
@@ -176,7 +178,7 @@ impl CallObserver for UsedTools {
         self.further.approval_waits(notice);
     }
 
-    fn approval_over(&self, id: &str) {
+    fn approval_over(&self, id: &ApprovalId) {
         self.further.approval_over(id);
     }
 

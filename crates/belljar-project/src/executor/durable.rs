@@ -2,7 +2,7 @@
 
 use std::{future::Future, sync::Arc, time::Duration};
 
-use belljar_contract::{ErrorCode, ErrorKind, RunError, RunResult, RunStatus, hex};
+use belljar_contract::{ErrorCode, ErrorKind, RunError, RunId, RunResult, RunStatus, hex};
 use belljar_runtime::{BridgeLink, Durable, RunOptions, ToolLink};
 use belljar_store::{ClaimReason, Lease, NewRun, RunRecord, RunSummary, Store, StoreError};
 use belljar_tools::{CallObserver, JournalError, RunBridge, RunContext, crash_point};
@@ -37,15 +37,15 @@ pub enum ResumeError {
     NoStore,
     /// No run has this id.
     #[error("there is no run {0}")]
-    Unknown(String),
+    Unknown(RunId),
     /// The run kept no journal.
     #[error("run {0} is not durable, so it has no journal to resume from")]
-    NotDurable(String),
+    NotDurable(RunId),
     /// Another process runs it.
     #[error("run {id} is still running in process {process}")]
     StillRunning {
         /// The id of the run.
-        id: String,
+        id: RunId,
         /// Number of the process that runs it.
         process: String,
     },
@@ -53,7 +53,7 @@ pub enum ResumeError {
     #[error("cannot read the stored request of run {id}: {source}")]
     Unreadable {
         /// The id of the run.
-        id: String,
+        id: RunId,
         /// The cause, as the parser reports it.
         source: serde_json::Error,
     },
@@ -72,7 +72,7 @@ impl Executor {
         abort: impl Future<Output = ()>,
     ) -> RunResult {
         let Execution { request, tools, max_output_tokens, caller, .. } = &execution;
-        let id = run.id().to_owned();
+        let id = run.id().clone();
         if self.bridge.is_none() {
             execution.observer.run_begins(&id);
             return not_durable(id, "there is no bridge to keep a journal of");
@@ -113,7 +113,7 @@ impl Executor {
     /// Resumes a durable run from its journal.
     pub async fn resume(
         &self,
-        id: &str,
+        id: &RunId,
         observer: Arc<dyn CallObserver>,
         abort: impl Future<Output = ()>,
     ) -> Result<ResumeOutcome, ResumeError> {
@@ -123,7 +123,7 @@ impl Executor {
     /// Resumes an abandoned run that this host found by itself.
     pub(crate) async fn resume_found(
         &self,
-        id: &str,
+        id: &RunId,
         observer: Arc<dyn CallObserver>,
         abort: impl Future<Output = ()>,
     ) -> Result<ResumeOutcome, ResumeError> {
@@ -132,24 +132,24 @@ impl Executor {
 
     async fn resume_claiming(
         &self,
-        id: &str,
+        id: &RunId,
         why: ClaimReason,
         observer: Arc<dyn CallObserver>,
         abort: impl Future<Output = ()>,
     ) -> Result<ResumeOutcome, ResumeError> {
         let store = self.store.as_ref().ok_or(ResumeError::NoStore)?;
-        let record = store.run(id).await?.ok_or_else(|| ResumeError::Unknown(id.to_owned()))?;
-        let unreadable = |source| ResumeError::Unreadable { id: id.to_owned(), source };
+        let record = store.run(id).await?.ok_or_else(|| ResumeError::Unknown(id.clone()))?;
+        let unreadable = |source| ResumeError::Unreadable { id: id.clone(), source };
         if let Some(result) = record.result_json {
             let result = serde_json::from_str(&result).map_err(unreadable)?;
             return Ok(ResumeOutcome::Ended(result));
         }
         if !record.summary.durable {
-            return Err(ResumeError::NotDurable(id.to_owned()));
+            return Err(ResumeError::NotDurable(id.clone()));
         }
         let still_running = |owner: &str| {
             let process = owner.split(':').next().unwrap_or_default().to_owned();
-            ResumeError::StillRunning { id: id.to_owned(), process }
+            ResumeError::StillRunning { id: id.clone(), process }
         };
         let owner = &record.summary.owner;
         let is_running = record.summary.status == RunStatus::Running && is_owner_alive(owner);
@@ -166,7 +166,7 @@ impl Executor {
             observer,
             ..Execution::new(stored.into_request(code), summary.caller)
         };
-        let seen = Lease { run_id: id.to_owned(), fence: summary.fence };
+        let seen = Lease { run_id: id.clone(), fence: summary.fence };
         let lease = match store.claim_run(seen, &this_process(), why, now_ms()).await {
             Ok(lease) => lease,
             // Another process claimed it first.
@@ -204,7 +204,7 @@ impl Executor {
         abort: impl Future<Output = ()>,
     ) -> Result<RunResult, JournalError> {
         let Execution { request, tools, caller, observer, listener, .. } = execution;
-        let id = run.id().to_owned();
+        let id = run.id().clone();
         let (Some(bridge), Some(RunJournal { lease, .. })) = (&self.bridge, &run.journal) else {
             return Ok(not_durable(id, "there is no bridge to keep a journal of"));
         };
@@ -249,7 +249,8 @@ impl Executor {
         let mut open = self.opened(&run.id);
         open.journal = Some(RunJournal { lease, active: Some(active) });
         let error = RunError::new(ErrorCode::RunAborted, "the run was ended without a host");
-        let ended = self.finish(open, RunResult::not_run(&run.id, RunStatus::Aborted, error)).await;
+        let ended =
+            self.finish(open, RunResult::not_run(run.id.clone(), RunStatus::Aborted, error)).await;
         Ok(match ended.status {
             RunStatus::Aborted => EndRunOutcome::Aborted,
             // This host stops, and the next one resumes it.
@@ -358,7 +359,7 @@ fn ended_by_itself(result: &RunResult) -> bool {
     }
 }
 
-fn not_durable(id: String, why: &str) -> RunResult {
+fn not_durable(id: RunId, why: &str) -> RunResult {
     let message = format!("cannot make the run durable, so it was not started: {why}");
     let error = RunError::new(ErrorCode::SandboxFailed, message);
     RunResult::not_run(id, RunStatus::Failed, error)

@@ -7,7 +7,9 @@
 //! caller get the same status and error. A step that must see every result belongs in this file and
 //! nowhere else. [`leave`] is the last one; single tool calls without a record pass it, too.
 
-use belljar_contract::{ErrorCode, Language, Metrics, RunError, RunResult, RunStatus, ToolReport};
+use belljar_contract::{
+    ApprovalId, ErrorCode, Language, Metrics, RunError, RunId, RunResult, RunStatus, ToolReport,
+};
 use belljar_store::Approvals;
 
 use super::{Executor, budget, cache::CacheSlot, durable::RunJournal, now_ms};
@@ -36,7 +38,7 @@ struct PauseEvent<'a> {
     #[serde(rename = "toolName")]
     tool: Option<&'a str>,
     /// The approvals that a person has to decide.
-    approvals: Vec<String>,
+    approvals: Vec<ApprovalId>,
 }
 
 /// A run whose start was posted and whose end was not. If its caller drops it, it is finished as
@@ -44,7 +46,7 @@ struct PauseEvent<'a> {
 #[derive(Debug)]
 pub(super) struct OpenRun {
     executor: Executor,
-    id: String,
+    id: RunId,
     /// The tools that the run was offered.
     pub(super) tools: ToolReport,
     /// A value larger than this many tokens is stored, and a summary takes its place.
@@ -58,16 +60,16 @@ pub(super) struct OpenRun {
 
 impl Executor {
     /// Posts that a run begins.
-    pub(super) async fn open(&self, id: &str, language: Language) -> OpenRun {
+    pub(super) async fn open(&self, id: &RunId, language: Language) -> OpenRun {
         self.post(id, STARTED, &language).await;
         self.opened(id)
     }
 
     /// A run whose beginning was posted.
-    pub(super) fn opened(&self, id: &str) -> OpenRun {
+    pub(super) fn opened(&self, id: &RunId) -> OpenRun {
         OpenRun {
             executor: self.clone(),
-            id: id.to_owned(),
+            id: id.clone(),
             tools: ToolReport::default(),
             max_output_tokens: None,
             cache: None,
@@ -138,25 +140,25 @@ impl Executor {
     }
 
     /// The decisions a paused run waits for, for clients that follow its events.
-    async fn pending_approvals(&self, run_id: &str) -> Vec<String> {
+    async fn pending_approvals(&self, run_id: &RunId) -> Vec<ApprovalId> {
         let Some(store) = &self.store else { return Vec::new() };
         let pending = store.approvals(Approvals::Pending, now_ms()).await.unwrap_or_default();
-        let of_run = pending.into_iter().filter(|approval| approval.asked.run_id == run_id);
+        let of_run = pending.into_iter().filter(|approval| approval.asked.run_id == *run_id);
         of_run.map(|approval| approval.asked.id).collect()
     }
 }
 
 impl OpenRun {
-    pub(super) fn id(&self) -> &str {
+    pub(super) fn id(&self) -> &RunId {
         &self.id
     }
 }
 
 /// The last step of everything that leaves the executor: the result of a run, or what a single tool call
 /// without a record gave. Logs how it ended.
-pub(super) fn leave(id: &str, error: Option<&RunError>) {
+pub(super) fn leave(id: &RunId, error: Option<&RunError>) {
     let error = error.map(|error| error.code.as_str());
-    tracing::debug!(id, error, "a run or a call has ended");
+    tracing::debug!(%id, error, "a run or a call has ended");
 }
 
 impl Drop for OpenRun {

@@ -7,7 +7,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use belljar_contract::{ErrorCode, RunError, RunResult, RunStatus};
+use belljar_contract::{ErrorCode, RunError, RunId, RunResult, RunStatus};
 use belljar_runtime::StopReason;
 use belljar_store::{ClaimReason, Lease, NewRun, RunRecord, Store, StoreError};
 use belljar_tools::{CallArguments, CallObserver, RunContext, ToolGrants, ToolValue};
@@ -29,7 +29,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(200);
 #[derive(Debug)]
 pub(crate) struct OneCall {
     /// Id of its record among the runs.
-    pub(crate) id: String,
+    pub(crate) id: RunId,
     /// Recorded in audit rows and approvals.
     pub(crate) caller: String,
     /// The tool, as `server__tool`.
@@ -176,7 +176,7 @@ fn new_record(call: &OneCall) -> NewRun {
 }
 
 /// The result of a call that gave this JSON.
-fn completed(id: String, json: Vec<u8>) -> RunResult {
+fn completed(id: RunId, json: Vec<u8>) -> RunResult {
     let text = String::from_utf8_lossy(&json).into_owned();
     RunResult {
         id,

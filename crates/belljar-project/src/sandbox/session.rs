@@ -2,7 +2,9 @@
 
 use std::{future::Future, path::PathBuf};
 
-use belljar_contract::{EngineName, Grants, Language, Limits, RunError, RunRequest, RunResult};
+use belljar_contract::{
+    CheckpointId, EngineName, Grants, Language, Limits, RunError, RunRequest, RunResult, SessionId,
+};
 use belljar_runtime::{
     FileError, NewCheckpoint, RunOptions, SessionEnding, SessionFile, SessionSnapshot, SessionSpec,
 };
@@ -117,7 +119,7 @@ impl SessionBuilder<'_> {
 
 impl Session {
     /// The session's id, `ses_…`.
-    pub fn id(&self) -> &str {
+    pub fn id(&self) -> &SessionId {
         self.kept.id()
     }
 
@@ -158,7 +160,7 @@ impl Session {
     }
 
     /// Restores variables and files of a checkpoint, which can be used again.
-    pub async fn rollback(&self, checkpoint: &str) -> Result<(), RunError> {
+    pub async fn rollback(&self, checkpoint: &CheckpointId) -> Result<(), RunError> {
         self.kept.rollback(checkpoint).await
     }
 
@@ -171,7 +173,7 @@ impl Session {
     pub async fn fork_from(
         &self,
         count: usize,
-        checkpoint: Option<&str>,
+        checkpoint: Option<&CheckpointId>,
     ) -> Result<Vec<Self>, RunError> {
         let forked = self.kept.fork(count, checkpoint).await?;
         Ok(forked.into_iter().map(|kept| Self { kept, ..self.clone() }).collect())

@@ -8,8 +8,8 @@ use std::{
 };
 
 use belljar_contract::{
-    CommitExecutable, Grants, Language, Limits, RunRequest, RunResult, RunStatus, Verdict,
-    Workspace,
+    ApprovalId, CommitExecutable, Grants, Language, Limits, RunId, RunRequest, RunResult,
+    RunStatus, Verdict, Workspace,
 };
 use belljar_store::{Approval, Approvals};
 use belljar_tools::{ApprovalNotice, Glob, LISTING_TIMEOUT, ToolGrants, ToolReach, crash_point};
@@ -183,7 +183,7 @@ impl TaskPerformer {
     /// Resumes a run once no other process has it.
     async fn resume_run(
         &self,
-        id: &str,
+        id: &RunId,
         job: &Job,
         watch: &Arc<Watch>,
     ) -> Result<RunResult, TaskFailure> {
@@ -215,10 +215,10 @@ impl TaskPerformer {
 
     /// The outcome of a call whose effect is unknown. The workflow asks about it, so the approvals
     /// of its run are closed.
-    pub(super) async fn in_doubt(&self, id: &str) -> TaskOutcome {
+    pub(super) async fn in_doubt(&self, id: &RunId) -> TaskOutcome {
         if let Some(store) = self.executor.store() {
             let pending = store.approvals(Approvals::Pending, now_ms()).await.unwrap_or_default();
-            for approval in pending.into_iter().filter(|one| one.asked.run_id == id) {
+            for approval in pending.into_iter().filter(|one| one.asked.run_id == *id) {
                 let asked = &approval.asked.id;
                 let _ = store.decide(asked, Verdict::Deny, "workflow", now_ms()).await;
             }
@@ -229,7 +229,7 @@ impl TaskPerformer {
     /// Waits for decisions and resumes the run after each, until it ends.
     async fn until_decided(
         &self,
-        id: &str,
+        id: &RunId,
         mut ran: RunResult,
         job: &Job,
         watch: &Arc<Watch>,
@@ -238,11 +238,11 @@ impl TaskPerformer {
         let (mut announced, mut failed_resumes) = (Vec::new(), 0);
         while matches!(ran.status, RunStatus::InDoubt | RunStatus::ApprovalRequired) {
             let pending = store.approvals(Approvals::Pending, now_ms()).await.unwrap_or_default();
-            let mut of_run = pending.into_iter().filter(|one| one.asked.run_id == id).peekable();
+            let mut of_run = pending.into_iter().filter(|one| one.asked.run_id == *id).peekable();
             if of_run.peek().is_none() {
                 announced
                     .iter()
-                    .for_each(|over: &String| self.options.observer.approval_over(over));
+                    .for_each(|over: &ApprovalId| self.options.observer.approval_over(over));
                 announced.clear();
                 if failed_resumes == MAX_FAILED_RESUMES {
                     return Ok(ran);
@@ -277,27 +277,27 @@ pub(super) fn in_doubt(message: &str) -> TaskFailure {
 }
 
 /// The run id of an attempt. A repeated attempt finds its run by this id.
-pub(super) fn run_id(start: &TaskStart) -> String {
+pub(super) fn run_id(start: &TaskStart) -> RunId {
     let ahead = if start.speculative { "_ahead" } else { "" };
-    format!("{}{ahead}", run_of(&start.key, &start.attempt))
+    format!("{}{ahead}", run_of(&start.key, &start.attempt)).into()
 }
 
 /// The run id of an attempt at the work with a key.
-pub(super) fn run_of(key: &str, attempt: &impl Display) -> String {
+pub(super) fn run_of(key: &str, attempt: &impl Display) -> RunId {
     let key: String = key.chars().take(KEY_LETTERS).collect();
-    format!("run_{key}_{attempt}")
+    format!("{}{key}_{attempt}", RunId::PREFIX).into()
 }
 
 /// The runs that an intent of a workflow may have started.
-pub(crate) fn runs_of_intent(intent: &str) -> Vec<String> {
+pub(crate) fn runs_of_intent(intent: &str) -> Vec<RunId> {
     let Some((key, attempt)) = intent.split_once('#') else { return Vec::new() };
     let run = run_of(key, &attempt);
-    vec![run.clone(), format!("{run}_ahead")]
+    vec![run.clone(), format!("{run}_ahead").into()]
 }
 
 /// Whether a run belongs to a workflow task. Ids of other runs have no second part.
-pub(crate) fn is_of_workflow(run_id: &str) -> bool {
-    run_id.strip_prefix("run_").is_some_and(|name| name.contains('_'))
+pub(crate) fn is_of_workflow(run_id: &RunId) -> bool {
+    run_id.strip_prefix(RunId::PREFIX).is_some_and(|name| name.contains('_'))
 }
 
 pub(super) fn language(name: &str) -> Option<Language> {

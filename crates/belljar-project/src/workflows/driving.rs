@@ -6,6 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use belljar_contract::WorkflowStatus;
 use belljar_workflow::{
     DriveError, DriveResult, Driver, DriverClock as _, DriverOptions, SqliteWorkflowStore,
     SystemClock, WhenIdle, WorkflowStore as _, WorkflowStoreError,
@@ -27,8 +28,6 @@ use crate::{
 const PERSON: &str = "cli";
 /// Hosts leave a workflow alone after so many attempts in a row without progress.
 const MAX_FAILED_RESUMES: u32 = 3;
-/// The stored status of a workflow that has not started.
-const CREATED: &str = "created";
 /// Workflows of one status that are considered at once.
 const MOST: u32 = 1000;
 /// A workflow that is due, or whose lease has expired, is taken from a live owner if its record has
@@ -145,20 +144,14 @@ pub fn is_looked_after(row: &WorkflowRow) -> bool {
     is_owner_alive(&row.owner) && (is_resting || row.lease_until_ms > now_ms())
 }
 
-/// The status of a workflow that has not started.
-pub const QUEUED: &str = "queued";
-
-/// The status of a workflow that hosts leave alone until a person resumes it.
-pub const NEEDS_ATTENTION: &str = "needs_attention";
-
 /// The status of a workflow as clients see it.
-pub fn status_of(row: &WorkflowRow) -> &str {
+pub fn status_of(row: &WorkflowRow) -> WorkflowStatus {
     if needs_attention(row).is_some() {
-        NEEDS_ATTENTION
-    } else if row.status == CREATED {
-        QUEUED
+        WorkflowStatus::NeedsAttention
+    } else if row.status == WorkflowStatus::Created {
+        WorkflowStatus::Queued
     } else {
-        &row.status
+        row.status
     }
 }
 
@@ -202,11 +195,13 @@ pub(super) async fn adopt(inner: &Arc<WorkflowsInner>, look: AdoptionScope) {
     }
     let statuses = match look {
         AdoptionScope::Due => [].as_slice(),
-        AdoptionScope::Everything => ["running", "stopping", "rolling_back"].as_slice(),
+        AdoptionScope::Everything => {
+            [WorkflowStatus::Running, WorkflowStatus::Stopping, WorkflowStatus::RollingBack]
+                .as_slice()
+        }
     };
     for status in statuses {
-        let filter =
-            WorkflowFilter { status: Some((*status).to_owned()), ..WorkflowFilter::default() };
+        let filter = WorkflowFilter { status: Some(*status), ..WorkflowFilter::default() };
         let mut rows = store.list(filter, None, MOST).await.unwrap_or_default();
         rows.retain(|row| row.lease_until_ms > now_ms() && !is_owner_this_process(&row.owner));
         found.extend(rows);

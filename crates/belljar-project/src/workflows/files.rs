@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use belljar_contract::CommitExecutable;
+use belljar_contract::{CommitExecutable, RunId};
 use belljar_jail::workspace::WithheldReason;
 use belljar_paths::{
     names::{GIT, executed_in, is_repository, is_same},
@@ -42,13 +42,13 @@ impl TaskPerformer {
     pub(super) async fn lay_out(
         &self,
         job: &Job,
-        run: &str,
+        run: &RunId,
         begun: Option<&RunRecord>,
     ) -> Result<Option<PathBuf>, TaskFailure> {
         let Some(files) = &job.files else { return Ok(None) };
         // A resumed run finds its files where they were.
         let directory = begun.and_then(workspace_of);
-        let directory = directory.unwrap_or_else(|| self.options.scratch.join(run));
+        let directory = directory.unwrap_or_else(|| self.options.scratch.join(run.as_str()));
         let root = directory.parent().unwrap_or(&directory).to_owned();
         let has_ended = begun.is_some_and(|record| record.result_json.is_some());
         let failed = |error: io::Error| {
@@ -93,7 +93,7 @@ impl TaskPerformer {
     /// removed only after the changes are durable: a repeated attempt finds them with its run.
     pub(super) async fn collect(
         &self,
-        (flow, run): (&str, &str),
+        (flow, run): (&str, &RunId),
         directory: &Path,
         before: &WorkflowFiles,
         mut outcome: TaskOutcome,
@@ -117,7 +117,7 @@ impl TaskPerformer {
     async fn collected(
         &self,
         flow: &str,
-        run: &str,
+        run: &RunId,
         directory: &Path,
         before: &WorkflowFiles,
     ) -> io::Result<Delta> {

@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use belljar_contract::RunStatus;
+use belljar_contract::{RunId, RunStatus};
 use belljar_paths::owner::is_private_directory;
 use belljar_store::RunSummary;
 use belljar_workflow::{SqliteWorkflowStore, WorkflowStoreError};
@@ -81,8 +81,8 @@ async fn left_behind(
         return Ok(Vec::new());
     }
     let keys = store.project_store().closed_workflow_intents(id).await?;
-    let runs: BTreeSet<String> = keys.iter().flat_map(|key| code::runs_of_intent(key)).collect();
-    let mine = there.into_iter().filter(|name| runs.contains(name));
+    let runs: BTreeSet<RunId> = keys.iter().flat_map(|key| code::runs_of_intent(key)).collect();
+    let mine = there.into_iter().filter(|name| runs.contains(name.as_str()));
     Ok(mine.map(|name| scratch.join(name)).collect())
 }
 

@@ -9,7 +9,9 @@ use std::{
     time::Instant,
 };
 
-use belljar_contract::{EngineName, LimitsRequest, RunRequest, RunStatus, TaskGrants};
+use belljar_contract::{
+    CheckpointId, EngineName, LimitsRequest, RunRequest, RunStatus, SessionId, TaskGrants,
+};
 use belljar_runtime::{SessionSpec, run_id};
 use belljar_workflow::{
     Job, SandboxAction as Action, SessionUndo, TaskFailure, TaskOutcome, TaskWork,
@@ -31,7 +33,7 @@ const MOST_REMEMBERED: usize = 1000;
 /// A session that a workflow has created.
 #[derive(Debug, Clone)]
 pub(super) struct WorkflowSandbox {
-    id: String,
+    id: SessionId,
     /// Held during a checkpoint and the run after it, which belong together.
     turn: Arc<AsyncMutex<()>>,
     /// Whether the workflow has destroyed it.
@@ -59,9 +61,11 @@ impl TaskPerformer {
                 self.make_sandbox(driven, (language, *engine), (limits, grants)).await
             }
             Action::Execute { sandbox_id, code, limits } => {
-                self.use_sandbox(job, driven, (&text(sandbox_id), code), limits).await
+                self.use_sandbox(job, driven, (&session_id(sandbox_id), code), limits).await
             }
-            Action::Destroy { sandbox_id } => self.end_sandbox(driven, &text(sandbox_id)).await,
+            Action::Destroy { sandbox_id } => {
+                self.end_sandbox(driven, &session_id(sandbox_id)).await
+            }
             Action::List => self.list_sandboxes(driven).await,
         }
     }
@@ -89,13 +93,13 @@ impl TaskPerformer {
         let whose = SessionOwner { caller: driven.caller.clone(), tools: None };
         match self.sessions.open(request, SessionLifetimes::default(), whose).await {
             Ok(kept) => {
-                let id = kept.session.id().to_owned();
+                let id = kept.session.id().clone();
                 driven.add_sandbox(WorkflowSandbox {
                     id: id.clone(),
                     turn: Arc::default(),
                     is_destroyed: false,
                 });
-                let sandbox_id = Value::from(id.clone());
+                let sandbox_id = Value::from(id.as_str());
                 let action = Action::Destroy { sandbox_id };
                 let undo = Some(Box::new(SessionUndo::By(TaskWork::Sandbox { action })));
                 let made = json!({ "sandbox_id": id, "language": known.as_str() });
@@ -112,7 +116,7 @@ impl TaskPerformer {
         &self,
         job: &Job,
         driven: &DrivenWorkflow,
-        (id, code): (&str, &str),
+        (id, code): (&SessionId, &str),
         limits: &LimitsRequest,
     ) -> TaskOutcome {
         if job.start.again {
@@ -144,7 +148,7 @@ impl TaskPerformer {
         TaskOutcome { read_only: !watch.has_acted(), undo, state, ..TaskOutcome::done(report) }
     }
 
-    async fn end_sandbox(&self, driven: &DrivenWorkflow, id: &str) -> TaskOutcome {
+    async fn end_sandbox(&self, driven: &DrivenWorkflow, id: &SessionId) -> TaskOutcome {
         let was_there = driven.mark_destroyed(id);
         let destroyed = was_there && self.sessions.destroy(id).await.is_ok();
         let output = json!({ "destroyed": destroyed, "sandbox_id": id });
@@ -175,8 +179,8 @@ impl TaskPerformer {
     pub(super) async fn restore_sandbox(
         &self,
         driven: &DrivenWorkflow,
-        id: &str,
-        checkpoint: &str,
+        id: &SessionId,
+        checkpoint: &CheckpointId,
     ) -> TaskOutcome {
         let (kept, own) = match self.usable(driven, id).await {
             Ok(usable) => usable,
@@ -196,7 +200,7 @@ impl TaskPerformer {
     async fn usable(
         &self,
         driven: &DrivenWorkflow,
-        id: &str,
+        id: &SessionId,
     ) -> Result<(KeptSession, WorkflowSandbox), UnusableSandbox> {
         let gone = |code, message| UnusableSandbox { code, message };
         let Some(own) = driven.sandbox(id) else {
@@ -238,15 +242,15 @@ impl DrivenWorkflow {
     }
 
     /// Marks a sandbox as destroyed; false if there was none.
-    fn mark_destroyed(&self, id: &str) -> bool {
+    fn mark_destroyed(&self, id: &SessionId) -> bool {
         let mut all = self.sandboxes.lock().unwrap_or_else(PoisonError::into_inner);
-        let own = all.iter_mut().find(|own| own.id == id && !own.is_destroyed);
+        let own = all.iter_mut().find(|own| own.id == *id && !own.is_destroyed);
         own.map(|own| own.is_destroyed = true).is_some()
     }
 
-    fn sandbox(&self, id: &str) -> Option<WorkflowSandbox> {
+    fn sandbox(&self, id: &SessionId) -> Option<WorkflowSandbox> {
         let all = self.sandboxes.lock().unwrap_or_else(PoisonError::into_inner);
-        all.iter().find(|own| own.id == id).cloned()
+        all.iter().find(|own| own.id == *id).cloned()
     }
 
     /// The sandboxes that the workflow has not destroyed.
@@ -257,10 +261,10 @@ impl DrivenWorkflow {
 }
 
 /// Checkpoints the session, so that the next use can be undone.
-async fn before_use(id: &str, kept: &KeptSession) -> SessionUndo {
+async fn before_use(id: &SessionId, kept: &KeptSession) -> SessionUndo {
     match kept.session.checkpoint().await {
         Ok(point) => {
-            let (sandbox_id, checkpoint) = (id.to_owned(), point.id);
+            let (sandbox_id, checkpoint) = (id.clone(), point.id);
             SessionUndo::By(TaskWork::RestoreSandbox { sandbox_id, checkpoint })
         }
         Err(error) => {
@@ -270,8 +274,8 @@ async fn before_use(id: &str, kept: &KeptSession) -> SessionUndo {
     }
 }
 
-fn text(id: &Value) -> String {
-    id.as_str().map_or_else(|| id.to_string(), str::to_owned)
+fn session_id(id: &Value) -> SessionId {
+    id.as_str().map_or_else(|| id.to_string().into(), SessionId::from)
 }
 
 /// The result of using a sandbox that does not exist. The workflow may handle it.

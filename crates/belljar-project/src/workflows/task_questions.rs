@@ -4,6 +4,7 @@
 //! and are decided as such, but a person who looks at the workflow must see why it makes no
 //! progress.
 
+use belljar_contract::{ApprovalId, RunId};
 use belljar_store::{Approvals, Store, StoreError};
 use belljar_workflow::Machine;
 
@@ -16,7 +17,7 @@ pub struct TaskQuestion {
     /// Instance name of the task.
     pub task: String,
     /// Id of the approval to decide.
-    pub id: String,
+    pub id: ApprovalId,
     /// Whether the call may have happened already.
     pub is_in_doubt: bool,
     /// The tool as `server__tool`.
@@ -28,7 +29,7 @@ pub async fn task_questions(
     store: &Store,
     machine: &Machine,
 ) -> Result<Vec<TaskQuestion>, StoreError> {
-    let runs: Vec<(String, String)> = machine
+    let runs: Vec<(RunId, String)> = machine
         .under_way()
         .into_iter()
         .map(|(task, key, attempt)| (run_of(&key, &attempt), task))

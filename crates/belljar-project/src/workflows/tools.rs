@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use belljar_contract::{ErrorCode, Grants, RunError};
+use belljar_contract::{ApprovalId, ErrorCode, Grants, RunError};
 use belljar_tools::{
     ApprovalNotice, CallObserver, RunContext, Tool, ToolGrants, ToolReach, crash_point,
 };
@@ -246,7 +246,7 @@ impl CallObserver for Watch {
         self.then.approval_waits(notice);
     }
 
-    fn approval_over(&self, id: &str) {
+    fn approval_over(&self, id: &ApprovalId) {
         self.then.approval_over(id);
     }
 

@@ -5,8 +5,8 @@
 
 use std::time::{Duration, Instant};
 
-use belljar_contract::Verdict;
 use belljar_contract::{ErrorCode, Language, RunRequest};
+use belljar_contract::{Verdict, hex};
 use belljar_project::Execution;
 use belljar_store::{Approval, Approvals, AuditFilter};
 use serde_json::{Value, json};
@@ -100,7 +100,7 @@ fn s2_one_form_of_the_arguments_is_shown_hashed_and_sent() {
         project.store.flush().await.unwrap();
         let rows = project.store.audit_rows(AuditFilter::default(), 1).await.unwrap();
         let digest = Sha256::digest(approval.asked.arguments.as_bytes());
-        let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        let hex = hex::encode(&digest);
         assert_eq!(rows[0].argument_hash, hex);
         project.executor.shutdown().await;
     });

@@ -194,7 +194,7 @@ fn e5_an_answer_from_memory_keeps_to_the_budget() {
         };
         let first = project.execute(asked()).await;
         let aborted = std::future::pending();
-        let second = project.executor.execute_as("run_known".to_owned(), asked(), aborted).await;
+        let second = project.executor.execute_as("run_known".into(), asked(), aborted).await;
         assert_eq!((first.cached, second.cached), (false, true));
         assert!(first.truncated.result && second.truncated.result);
         assert_eq!(value(&second.result), value(&first.result));

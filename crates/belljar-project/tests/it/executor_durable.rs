@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use belljar_contract::{ErrorCode, Language, RunResult, RunStatus, Verdict};
+use belljar_contract::{ErrorCode, Language, RunId, RunResult, RunStatus, Verdict};
 use belljar_project::{Execution, ResumeError, ResumeOutcome, RunDurability, now_ms};
 use belljar_store::{Approvals, ClaimReason, Lease, Store};
 use belljar_tools::{CallObserver, NoObserver};
@@ -38,7 +38,7 @@ async fn until(what: impl Fn() -> bool) {
 /// Starts a run and gives up on it as soon as something is so.
 async fn abandoned(project: &Project, execution: Execution, when: impl Fn() -> bool) -> String {
     let id = format!("run_{}", now_ms());
-    let run = project.executor.execute_as(id.clone(), execution, std::future::pending());
+    let run = project.executor.execute_as(id.clone().into(), execution, std::future::pending());
     tokio::select! {
         result = run => panic!("it ended: {result:?}"),
         () = until(when) => {}
@@ -47,7 +47,8 @@ async fn abandoned(project: &Project, execution: Execution, when: impl Fn() -> b
 }
 
 async fn resumed(project: &Project, id: &str) -> RunResult {
-    let resumed = project.executor.resume(id, Arc::new(NoObserver), std::future::pending()).await;
+    let resumed =
+        project.executor.resume(&id.into(), Arc::new(NoObserver), std::future::pending()).await;
     match resumed.unwrap() {
         ResumeOutcome::Ran(result) => *result,
         ResumeOutcome::Ended(result) => panic!("it had ended: {result:?}"),
@@ -89,7 +90,9 @@ fn d8_a_run_goes_on_where_it_was() {
             assert_eq!(result["last"], json!({ "noted": "last" }));
             assert_eq!(project.effects.list(), ["first", "a", "last"], "{language:?}");
             // A second time, it is the same answer, from the store.
-            let again = project.executor.resume(&id, Arc::new(NoObserver), std::future::pending());
+            let named = id.as_str().into();
+            let again =
+                project.executor.resume(&named, Arc::new(NoObserver), std::future::pending());
             let ResumeOutcome::Ended(again) = again.await.unwrap() else { panic!("it ran again") };
             let again: Value = serde_json::to_value(&again).unwrap();
             assert_eq!(again["result"], result);
@@ -123,7 +126,7 @@ fn d8_a_call_in_doubt_is_for_a_person_to_decide() {
             assert_eq!(project.effects.list(), ["x"]);
             let pending = project.store.approvals(Approvals::Pending, now_ms()).await.unwrap();
             let [question] = pending.as_slice() else { panic!("{pending:?}") };
-            assert_eq!(question.asked.kind, "in_doubt");
+            assert_eq!(question.asked.question.to_string(), "in_doubt");
             project.store.decide(&question.asked.id, verdict, "test", now_ms()).await.unwrap();
             project.effects.gate.0.add_permits(1);
             let result = resumed(&project, &id).await;
@@ -201,7 +204,7 @@ fn d7_consent_survives_the_host() {
             let (language, code) = language_code;
             let id = format!("run_{}", now_ms());
             let run = project.executor.execute_as(
-                id.clone(),
+                id.clone().into(),
                 execution(language, code),
                 std::future::pending(),
             );
@@ -255,10 +258,10 @@ fn d8_a_run_that_was_taken_over_makes_no_further_call() {
             try { await mcp.test.note({ text: 'last' }) } catch (e) { return e.code }";
         let id = format!("run_{}", now_ms());
         let run = durable(Language::TypeScript, code);
-        let run = project.executor.execute_as(id.clone(), run, std::future::pending());
+        let run = project.executor.execute_as(id.clone().into(), run, std::future::pending());
         let taken_over = async {
             until(|| project.effects.most_under_way() == 1).await;
-            let seen = Lease { run_id: id.clone(), fence: 1 };
+            let seen = Lease { run_id: id.clone().into(), fence: 1 };
             project.store.claim_run(seen, "another", ClaimReason::Asked, now_ms()).await.unwrap();
         };
         let (result, ()) = tokio::join!(run, taken_over);
@@ -267,7 +270,7 @@ fn d8_a_run_that_was_taken_over_makes_no_further_call() {
         assert_eq!(error.code, ErrorCode::RunInterrupted);
         assert!(error.message.contains("taken"), "{}", error.message);
         assert_eq!(project.effects.list(), ["first"]);
-        let record = project.store.run(&id).await.unwrap().unwrap();
+        let record = project.store.run(&id.as_str().into()).await.unwrap().unwrap();
         assert_eq!((record.result_json, record.summary.owner.as_str()), (None, "another"));
         project.executor.shutdown().await;
     });
@@ -285,7 +288,9 @@ fn d8_of_two_that_resume_a_run_in_one_process_one_does() {
             let (executor, id) = (project.executor.clone(), &id);
             async move {
                 sleep(late).await;
-                executor.resume(id, Arc::new(NoObserver), std::future::pending()).await
+                executor
+                    .resume(&id.as_str().into(), Arc::new(NoObserver), std::future::pending())
+                    .await
             }
         };
         let (at_once, too, later) = tokio::join!(
@@ -327,7 +332,7 @@ struct Reader {
 }
 
 impl CallObserver for Reader {
-    fn run_begins(&self, run_id: &str) {
+    fn run_begins(&self, run_id: &RunId) {
         let look = || block_on(self.store.run(run_id)).unwrap().is_some();
         let found = std::thread::scope(|threads| threads.spawn(look).join().unwrap());
         *self.found.lock().unwrap() = Some(found);

@@ -3,7 +3,7 @@
 
 use std::{future::pending, sync::Arc, time::Duration};
 
-use belljar_contract::{ErrorCode, Language, Limits, RunResult, RunStatus, Verdict};
+use belljar_contract::{ErrorCode, Language, Limits, RunId, RunResult, RunStatus, Verdict};
 use belljar_project::{
     Execution, ProjectWorkflows, ResumeOutcome, RunDurability, SessionRegistry, SessionSpec,
     WorkflowOptions, WorkflowSubmission, now_ms,
@@ -26,7 +26,7 @@ fn ending(result: &RunResult) -> Ending {
 }
 
 /// What the last event of a run says; its first one says that it began.
-async fn posted(store: &Store, id: &str) -> Ending {
+async fn posted(store: &Store, id: &RunId) -> Ending {
     let ends = ["code_execution_completed", "code_execution_failed", "code_execution_paused"];
     let last = async {
         loop {
@@ -50,7 +50,7 @@ async fn posted(store: &Store, id: &str) -> Ending {
 }
 
 /// What the record of a run says, if it has one. A record without a result has no error.
-async fn recorded(store: &Store, id: &str) -> Option<(RunStatus, Option<Ending>)> {
+async fn recorded(store: &Store, id: &RunId) -> Option<(RunStatus, Option<Ending>)> {
     let record = store.run(id).await.unwrap()?;
     let result = record.result_json.map(|json| serde_json::from_str::<RunResult>(&json).unwrap());
     Some((record.summary.status, result.as_ref().map(ending)))
@@ -66,7 +66,7 @@ enum Record {
     Status,
 }
 
-async fn assert_same(store: &Store, path: &str, id: &str, told: Ending, record: Record) {
+async fn assert_same(store: &Store, path: &str, id: &RunId, told: Ending, record: Record) {
     assert_eq!(posted(store, id).await, told, "{path}: event");
     let expected = match record {
         Record::None => None,

@@ -1,6 +1,6 @@
 //! B4: checkpoint, rollback and fork, of the interpreter and its files together.
 
-use belljar_contract::{ErrorCode, Grants, Language};
+use belljar_contract::{CheckpointId, ErrorCode, Grants, Language};
 use belljar_project::{Sandbox, Session, SessionPhase};
 use belljar_testing::sandboxed;
 use serde_json::json;
@@ -34,7 +34,7 @@ async fn b4_a_rollback_restores_variables_and_files_twice() {
         value(&session, words.set).await;
         value(&session, words.write).await;
         let here = session.checkpoint().await.expect("it can be kept");
-        assert_eq!(here.dropped, Vec::<String>::new());
+        assert_eq!(here.dropped, Vec::<CheckpointId>::new());
         for _ in 0..2 {
             assert_eq!(value(&session, words.change).await, json!(2), "{words:?}");
             value(&session, words.overwrite).await;
@@ -45,7 +45,7 @@ async fn b4_a_rollback_restores_variables_and_files_twice() {
         }
         let checkpoints = session.info().checkpoints;
         assert_eq!(checkpoints.len(), 1, "{checkpoints:?}");
-        let unknown = session.rollback("chk_none").await.expect_err("there is none");
+        let unknown = session.rollback(&"chk_none".into()).await.expect_err("there is none");
         assert_eq!(unknown.code, ErrorCode::SessionNoCheckpoint);
     }
     sandbox.shutdown().await;
@@ -61,7 +61,7 @@ async fn b4_forks_are_distinct_and_their_parent_is_as_it_was() {
         value(&parent, words.write).await;
         let forks = parent.fork(3).await.expect("three of them");
         for (n, fork) in forks.iter().enumerate() {
-            assert_eq!(fork.info().forked_from.as_deref(), Some(parent.id()));
+            assert_eq!(fork.info().forked_from.as_ref(), Some(parent.id()));
             let set = match words.language {
                 Language::Bash => format!("x=1{n}; printf {n} > note.txt"),
                 Language::Python => {
@@ -150,7 +150,7 @@ async fn b4_a_lost_session_goes_on_from_its_checkpoint() {
     let here = session.checkpoint().await.expect("kept");
     let crash = session.run(CRASH).await.error.expect("it has ended itself");
     assert_eq!(crash.code, ErrorCode::SandboxCrashed, "{crash:?}");
-    assert!(crash.hint.expect("what to do").contains(&here.id));
+    assert!(crash.hint.expect("what to do").contains(here.id.as_str()));
     assert!(matches!(session.info().phase, SessionPhase::Lost(_)));
     let lost = session.run("x").await.error.expect("there is nothing to run it in");
     assert_eq!(lost.code, ErrorCode::SessionLost);

@@ -1,14 +1,15 @@
 //! B4: copies of a guest that come to nothing: there is no process more than before, and the guest goes
 //! on as it was, or is given up if it had a hand in it.
 
-use belljar_contract::{ErrorCode, Grants};
+use belljar_contract::{CheckpointId, ErrorCode, Grants};
 use belljar_project::{Sandbox, Session};
 use belljar_testing::sandboxed;
 use serde_json::json;
 
 use crate::{
-    descendants::descendants, host_support::eventually, session_support::PYTHON,
-    session_support::sandbox, session_support::session, session_support::value,
+    descendants::descendants,
+    host_support::eventually,
+    session_support::{PYTHON, sandbox, session, value},
 };
 
 /// A zygote and its warden, and a keeper.
@@ -57,7 +58,7 @@ brancher.branch = branch
 ";
 
 /// A session whose code does that from now on.
-async fn hostile(sandbox: &Sandbox, copy: &str, parent: &str) -> (Session, String) {
+async fn hostile(sandbox: &Sandbox, copy: &str, parent: &str) -> (Session, CheckpointId) {
     let grants = Grants { modules: vec!["ctypes".to_owned()], ..Grants::default() };
     let session = sandbox.session(PYTHON.language).grants(grants).open().await.expect("room");
     value(&session, "x = 1").await;

@@ -24,7 +24,7 @@ async fn b1_variables_functions_and_files_stay_also_after_an_exception() {
         value(&session, words.set).await;
         assert_eq!(value(&session, words.next).await, json!(2), "{words:?}");
         let failed = session.run(words.fail).await;
-        assert_eq!((failed.success, failed.session_id.as_deref()), (false, Some(session.id())));
+        assert_eq!((failed.success, failed.session_id.as_ref()), (false, Some(session.id())));
         assert_eq!(value(&session, words.next).await, json!(2), "{words:?}");
         value(&session, words.define).await;
         assert_eq!(value(&session, words.call).await, json!(42), "{words:?}");

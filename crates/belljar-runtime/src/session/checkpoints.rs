@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use belljar_contract::{ErrorCode, RunError};
+use belljar_contract::{CheckpointId, ErrorCode, RunError};
 use tokio::sync::OwnedMutexGuard;
 
 use super::{
@@ -27,15 +27,15 @@ const PARKED_BYTES: u64 = 256 << 10;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewCheckpoint {
     /// The name of the checkpoint, `chk_…`.
-    pub id: String,
+    pub id: CheckpointId,
     /// Older checkpoints that were dropped to make room for it.
-    pub dropped: Vec<String>,
+    pub dropped: Vec<CheckpointId>,
 }
 
 /// A checkpoint: a parked guest that a rollback makes live.
 #[derive(Debug)]
 pub(super) struct ParkedBranch {
-    pub(super) id: String,
+    pub(super) id: CheckpointId,
     pub(super) branch: Branch,
     created_ms: u64,
     /// Its memory when it was parked. It does not run, so this does not change.
@@ -75,11 +75,11 @@ impl CellSession {
 
     /// Goes back to a checkpoint, both variables and files. The checkpoint stays: it is cloned again before the
     /// next call, without the caller waiting for it.
-    pub async fn rollback(&self, checkpoint: &str) -> Result<(), RunError> {
-        let (state, id) = (self.state.clone(), checkpoint.to_owned());
+    pub async fn rollback(&self, checkpoint: &CheckpointId) -> Result<(), RunError> {
+        let (state, id) = (self.state.clone(), checkpoint.clone());
         let _queued = self.state.queue_call();
         let mut guests = self.state.take_turn().await?;
-        let at = guests.parked.iter().position(|parked| parked.id == id);
+        let at = guests.parked.iter().position(|parked| parked.id == *id);
         let at = at.ok_or_else(|| state.no_checkpoint_error(&id))?;
         if guests.parked.get(at).is_some_and(|parked| parked.branch.is_dead()) {
             return Err(state.no_checkpoint_error(&id));
@@ -95,9 +95,9 @@ impl CellSession {
     pub async fn fork(
         &self,
         count: usize,
-        checkpoint: Option<&str>,
+        checkpoint: Option<&CheckpointId>,
     ) -> Result<Vec<Self>, RunError> {
-        let (state, from) = (self.state.clone(), checkpoint.map(str::to_owned));
+        let (state, from) = (self.state.clone(), checkpoint.cloned());
         let _queued = self.state.queue_call();
         let guests = self.state.take_turn().await?;
         finish(tokio::spawn(async move { state.fork(guests, count, from).await }).await)
@@ -136,7 +136,7 @@ impl SessionState {
     fn park(
         guests: &mut SessionGuests,
         at: usize,
-        id: String,
+        id: CheckpointId,
         created_ms: u64,
         branch: Branch,
     ) -> Option<u64> {
@@ -167,12 +167,12 @@ impl SessionState {
     async fn park_again(
         self: Arc<Self>,
         mut guests: OwnedMutexGuard<SessionGuests>,
-        id: String,
+        id: CheckpointId,
         at: usize,
     ) {
         let created_ms = {
             let facts = self.facts();
-            let known = facts.checkpoints.iter().find(|known| known.id == id);
+            let known = facts.checkpoints.iter().find(|known| known.id == *id);
             known.map_or_else(now_ms, |known| known.created_ms)
         };
         match self.branch_live(&mut guests).await {
@@ -191,7 +191,7 @@ impl SessionState {
         self: Arc<Self>,
         mut guests: OwnedMutexGuard<SessionGuests>,
         count: usize,
-        from: Option<String>,
+        from: Option<CheckpointId>,
     ) -> Result<Vec<CellSession>, RunError> {
         let places = self.host.session_places(count)?;
         let cell = guests.cell.clone().ok_or_else(|| self.ended_error())?;
@@ -212,15 +212,15 @@ impl SessionState {
         &self,
         guests: &mut SessionGuests,
         cell: &Arc<super::SessionCell>,
-        id: &str,
+        id: &CheckpointId,
     ) -> Result<Branch, RunError> {
-        let parked = guests.parked.iter_mut().find(|parked| parked.id == id);
+        let parked = guests.parked.iter_mut().find(|parked| parked.id == *id);
         let parked = parked.ok_or_else(|| self.no_checkpoint_error(id))?;
         match branch(cell, &mut parked.branch).await {
             Ok(branch) => Ok(branch),
             Err(NotBranched::Refused(error)) => Err(error),
             Err(NotBranched::Broken(error)) => {
-                guests.parked.retain(|parked| parked.id != id);
+                guests.parked.retain(|parked| parked.id != *id);
                 self.facts().drop_missing(&guests.parked, &error.message);
                 Err(error)
             }
@@ -228,12 +228,16 @@ impl SessionState {
     }
 
     /// Drops the oldest checkpoints until the rest is within bounds; returns the dropped ones.
-    pub(super) fn drop_surplus(&self, guests: &mut SessionGuests) -> Vec<String> {
+    pub(super) fn drop_surplus(&self, guests: &mut SessionGuests) -> Vec<CheckpointId> {
         let faults = faults_of_live(guests);
         self.drop_surplus_at(guests, faults)
     }
 
-    fn drop_surplus_at(&self, guests: &mut SessionGuests, faults: Option<u64>) -> Vec<String> {
+    fn drop_surplus_at(
+        &self,
+        guests: &mut SessionGuests,
+        faults: Option<u64>,
+    ) -> Vec<CheckpointId> {
         let (mut dropped, mut surplus) = (Vec::new(), Vec::new());
         while guests.parked.len() > MAX_CHECKPOINTS {
             surplus.push(guests.parked.remove(0));
@@ -278,9 +282,9 @@ impl SessionState {
         self.note_guests(guests);
     }
 
-    pub(super) fn no_checkpoint_error(&self, id: &str) -> RunError {
+    pub(super) fn no_checkpoint_error(&self, id: &CheckpointId) -> RunError {
         let facts = self.facts();
-        let gone = facts.checkpoints.iter().find(|known| known.id == id);
+        let gone = facts.checkpoints.iter().find(|known| known.id == *id);
         let message = match gone.and_then(|gone| gone.dropped.as_ref()) {
             Some(why) => format!("checkpoint {id} was dropped: {why}"),
             None => format!("session {} has no checkpoint {id}", self.id),

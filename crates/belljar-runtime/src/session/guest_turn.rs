@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use belljar_contract::{ErrorCode, RunError};
+use belljar_contract::{CheckpointId, ErrorCode, RunError};
 use tokio::sync::OwnedMutexGuard;
 
 use super::{
@@ -52,7 +52,7 @@ impl GuestTurn {
 
     /// Gives the guest back: it has answered and waits for its next command. Returns the checkpoints that had
     /// to be dropped.
-    pub(super) fn finish(mut self) -> Vec<String> {
+    pub(super) fn finish(mut self) -> Vec<CheckpointId> {
         self.guests.live = self.branch.take();
         let engine = self.state.zygote.engine.row();
         self.end_run(if engine.ends_strays_with_run { Strays::EndNow } else { Strays::EndLater });

@@ -5,7 +5,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use belljar_contract::{Language, RunError};
+use belljar_contract::{CheckpointId, Language, RunError, SessionId};
 use belljar_jail::sample::BranchProcesses;
 
 use super::{SessionGuests, SessionState, checkpoints::ParkedBranch};
@@ -17,9 +17,9 @@ const MAX_DROPPED: usize = 32;
 #[derive(Debug, Clone)]
 pub struct SessionSnapshot {
     /// The name of the session, `ses_…`.
-    pub id: String,
+    pub id: SessionId,
     /// The session it was forked from.
-    pub forked_from: Option<String>,
+    pub forked_from: Option<SessionId>,
     /// The language of its code.
     pub language: Language,
     /// Whether it is live, lost or ended.
@@ -74,7 +74,7 @@ impl SessionEnding {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckpointSnapshot {
     /// The name of the checkpoint, `chk_…`.
-    pub id: String,
+    pub id: CheckpointId,
     /// When it was made, in milliseconds since 1970.
     pub created_ms: u64,
     /// An upper bound of the memory it holds.
@@ -108,7 +108,7 @@ impl SessionFacts {
     }
 
     /// Marks checkpoints as dropped that are no longer parked; returns their names.
-    pub(super) fn drop_missing(&mut self, parked: &[ParkedBranch], why: &str) -> Vec<String> {
+    pub(super) fn drop_missing(&mut self, parked: &[ParkedBranch], why: &str) -> Vec<CheckpointId> {
         let mut dropped = Vec::new();
         for known in self.checkpoints.iter_mut().filter(|known| known.dropped.is_none()) {
             if !parked.iter().any(|parked| parked.id == known.id) {

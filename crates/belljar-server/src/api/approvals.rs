@@ -4,6 +4,7 @@
 use std::time::Instant;
 
 use axum::{Json, extract::State};
+use belljar_contract::ApprovalId;
 
 use super::{
     Api,
@@ -28,7 +29,7 @@ pub(super) async fn list<B: Backend>(
 
 pub(super) async fn decide<B: Backend>(
     State(api): State<Api<B>>,
-    PathParams(id): PathParams<String>,
+    PathParams(id): PathParams<ApprovalId>,
     JsonBody(asked): JsonBody<DecisionRequest>,
 ) -> Result<Json<RecordedDecision>, ApiError> {
     let (verdict, decision) = asked.into_verdict();

@@ -1,6 +1,6 @@
 //! The bodies of requests, as clients write them (DESIGN: one request everywhere).
 
-use belljar_contract::{Verdict, optional_whole_number};
+use belljar_contract::{CheckpointId, Verdict, optional_whole_number};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -10,7 +10,7 @@ use serde_json::Value;
 #[serde(deny_unknown_fields)]
 pub(super) struct RollbackRequest {
     /// As `POST …/checkpoints` named it.
-    pub(super) checkpoint_id: String,
+    pub(super) checkpoint_id: CheckpointId,
 }
 
 /// How many sessions to make of one, and from where.
@@ -22,7 +22,7 @@ pub(super) struct ForkRequest {
     #[schemars(range(min = 1, max = 512))]
     pub(super) count: Option<u32>,
     /// From this checkpoint; from how it is now if absent.
-    pub(super) checkpoint_id: Option<String>,
+    pub(super) checkpoint_id: Option<CheckpointId>,
 }
 
 /// The decision of a person. For a call that was not made yet, `approve` or `deny`; for one in

@@ -10,6 +10,7 @@ use axum::{
     http::HeaderMap,
     response::{IntoResponse as _, Response, sse::Event},
 };
+use belljar_contract::RunId;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -39,7 +40,7 @@ pub(super) struct EventsQuery {
     /// Only events after this number; the `Last-Event-ID` header does the same.
     after: Option<u64>,
     /// Only events of this run.
-    run_id: Option<String>,
+    run_id: Option<RunId>,
     /// At most this many events in a list; 100 if absent.
     #[schemars(range(min = 1, max = 1000))]
     limit: Option<u32>,
@@ -53,7 +54,7 @@ pub(super) async fn events<B: Backend>(
     let limit = bounded_count("limit", limit, DEFAULT_LISTED, MOST_LISTED)?;
     let after = sse::last_seen(&headers, after)?;
     if !sse::is_wanted(&headers) {
-        let events = api.backend().events(after, limit, run_id.as_deref()).await?;
+        let events = api.backend().events(after, limit, run_id.as_ref()).await?;
         return Ok(Json(EventList { events }).into_response());
     }
     let slot = api.stream_limit.acquire()?;
@@ -64,14 +65,14 @@ pub(super) async fn events<B: Backend>(
 struct ProjectEvents<B> {
     api: Api<B>,
     after: u64,
-    run_id: Option<String>,
+    run_id: Option<RunId>,
 }
 
 impl<B: Backend> EventLog for ProjectEvents<B> {
     type Entry = EventInfo;
 
     async fn next_page(&mut self) -> Option<Vec<EventInfo>> {
-        let events = self.api.backend().events(self.after, PAGE, self.run_id.as_deref());
+        let events = self.api.backend().events(self.after, PAGE, self.run_id.as_ref());
         let events = events.await.ok()?;
         if events.is_empty() {
             tokio::select! {

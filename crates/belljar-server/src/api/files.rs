@@ -9,6 +9,7 @@ use axum::{
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
+use belljar_contract::SessionId;
 use futures_util::TryStreamExt as _;
 use tokio_util::io::{ReaderStream, StreamReader};
 
@@ -23,7 +24,7 @@ const MOST_LISTED: u32 = 10_000;
 
 pub(super) async fn put<B: Backend>(
     State(api): State<Api<B>>,
-    PathParams((id, path)): PathParams<(String, String)>,
+    PathParams((id, path)): PathParams<(SessionId, String)>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<FileInfo>, ApiError> {
@@ -37,7 +38,7 @@ pub(super) async fn put<B: Backend>(
 
 pub(super) async fn get<B: Backend>(
     State(api): State<Api<B>>,
-    PathParams((id, path)): PathParams<(String, String)>,
+    PathParams((id, path)): PathParams<(SessionId, String)>,
 ) -> Result<Response, ApiError> {
     let FileContent { bytes, reader } = api.backend().get_file(&id, checked(&path)?).await?;
     let mut response = Body::from_stream(ReaderStream::new(reader)).into_response();
@@ -55,7 +56,7 @@ pub(super) async fn get<B: Backend>(
 
 pub(super) async fn delete<B: Backend>(
     State(api): State<Api<B>>,
-    PathParams((id, path)): PathParams<(String, String)>,
+    PathParams((id, path)): PathParams<(SessionId, String)>,
 ) -> Result<StatusCode, ApiError> {
     api.backend().delete_file(&id, checked(&path)?).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -63,7 +64,7 @@ pub(super) async fn delete<B: Backend>(
 
 pub(super) async fn list<B: Backend>(
     State(api): State<Api<B>>,
-    PathParams(id): PathParams<String>,
+    PathParams(id): PathParams<SessionId>,
 ) -> Result<Json<FileList>, ApiError> {
     Ok(Json(api.backend().list_files(&id, MOST_LISTED).await?))
 }

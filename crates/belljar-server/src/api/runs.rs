@@ -8,7 +8,7 @@ use axum::{
     http::{HeaderMap, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use belljar_contract::{ExecuteRequest, RunStatus};
+use belljar_contract::{ExecuteRequest, RunId, RunStatus, SessionId};
 use bytes::Bytes;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -61,7 +61,7 @@ pub(super) async fn create<B: Backend>(
 
 pub(super) async fn create_in_session<B: Backend>(
     State(api): State<Api<B>>,
-    PathParams(id): PathParams<String>,
+    PathParams(id): PathParams<SessionId>,
     headers: HeaderMap,
     JsonBody(mut body): JsonBody<ExecuteRequest>,
 ) -> Result<Response, ApiError> {
@@ -82,7 +82,7 @@ pub(super) async fn list<B: Backend>(
     // The first entry of an id wins. This process knows more of its live runs than the store; the
     // store knows whether a run that ended here was resumed elsewhere.
     let stored = api.backend().runs(most, None).await?;
-    let mut runs: HashMap<String, _> = HashMap::new();
+    let mut runs: HashMap<RunId, _> = HashMap::new();
     for run in shared.runs.under_way().into_iter().chain(stored).chain(shared.recent.list()) {
         runs.entry(run.id.clone()).or_insert(run);
     }
@@ -94,7 +94,7 @@ pub(super) async fn list<B: Backend>(
 
 pub(super) async fn get<B: Backend>(
     State(api): State<Api<B>>,
-    PathParams(id): PathParams<String>,
+    PathParams(id): PathParams<RunId>,
     QueryParams(RunQuery { wait_ms }): QueryParams<RunQuery>,
 ) -> Result<Response, ApiError> {
     api.run_state(&id, bounded_wait(wait_ms)?).await
@@ -103,7 +103,7 @@ pub(super) async fn get<B: Backend>(
 /// Ends a run and answers with its state: its result, if it had ended before.
 pub(super) async fn abort<B: Backend>(
     State(api): State<Api<B>>,
-    PathParams(id): PathParams<String>,
+    PathParams(id): PathParams<RunId>,
 ) -> Result<Response, ApiError> {
     if let Some(live) = api.gateway.shared.runs.find(&id) {
         let ended = live.end_now().await;
@@ -155,12 +155,12 @@ impl<B: Backend> Api<B> {
                 let body = Json(under_way(&id, waiting));
                 Ok((StatusCode::ACCEPTED, body).into_response())
             }
-            id => finished(id.as_deref(), attached.live.finished().await),
+            id => finished(id.as_ref(), attached.live.finished().await),
         }
     }
 
     /// The state of a run, once it has ended or `wait` has passed.
-    async fn run_state(&self, id: &str, wait: Duration) -> Result<Response, ApiError> {
+    async fn run_state(&self, id: &RunId, wait: Duration) -> Result<Response, ApiError> {
         let shared = &self.gateway.shared;
         if let Some(live) = shared.runs.find(id) {
             match timeout_at(Instant::now() + wait, live.finished()).await {
@@ -210,12 +210,12 @@ impl Drop for AttachedRun {
 }
 
 /// The answer for a run that has ended.
-pub(super) fn finished(id: Option<&str>, finished: RunOutcome) -> Result<Response, ApiError> {
+pub(super) fn finished(id: Option<&RunId>, finished: RunOutcome) -> Result<Response, ApiError> {
     match finished {
         RunOutcome::Run(_, json) => Ok(json_text(json)),
         RunOutcome::Tool(value) => {
             let failed = value.get("isError").is_some_and(|flag| flag == true);
-            let status = if failed { "failed" } else { "completed" };
+            let status = if failed { RunStatus::Failed } else { RunStatus::Completed };
             let run = json!({
                 "id": id, "status": status, "success": !failed, "result": *value,
             });
@@ -223,14 +223,14 @@ pub(super) fn finished(id: Option<&str>, finished: RunOutcome) -> Result<Respons
         }
         RunOutcome::Refused(error) => Err(error.into()),
         RunOutcome::Aborted => {
-            let report = RunReport::ended(aborted_result(id.unwrap_or_default()));
+            let report = RunReport::ended(aborted_result(id.cloned().unwrap_or_default()));
             Ok(json_text(Bytes::from(report.to_json())))
         }
         RunOutcome::Lost => Err(ApiError::run_lost()),
     }
 }
 
-fn under_way(id: &str, waiting: Vec<ApprovalRequest>) -> RunReport {
+fn under_way(id: &RunId, waiting: Vec<ApprovalRequest>) -> RunReport {
     if waiting.is_empty() {
         return RunReport::unfinished(id, RunStatus::Running, None);
     }

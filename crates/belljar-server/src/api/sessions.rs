@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use axum::{Json, extract::State, http::StatusCode};
+use belljar_contract::SessionId;
 
 use super::{
     Api,
@@ -35,14 +36,14 @@ pub(super) async fn list<B: Backend>(
 
 pub(super) async fn get<B: Backend>(
     State(api): State<Api<B>>,
-    PathParams(id): PathParams<String>,
+    PathParams(id): PathParams<SessionId>,
 ) -> Result<Json<SessionInfo>, ApiError> {
     Ok(Json(api.backend().session(&id).await?))
 }
 
 pub(super) async fn destroy<B: Backend>(
     State(api): State<Api<B>>,
-    PathParams(id): PathParams<String>,
+    PathParams(id): PathParams<SessionId>,
 ) -> Result<StatusCode, ApiError> {
     api.backend().destroy_session(&id).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -50,7 +51,7 @@ pub(super) async fn destroy<B: Backend>(
 
 pub(super) async fn checkpoint<B: Backend>(
     State(api): State<Api<B>>,
-    PathParams(id): PathParams<String>,
+    PathParams(id): PathParams<SessionId>,
 ) -> Result<(StatusCode, Json<CheckpointTaken>), ApiError> {
     let began = Instant::now();
     let taken = api.backend().checkpoint(&id).await?;
@@ -60,14 +61,14 @@ pub(super) async fn checkpoint<B: Backend>(
 
 pub(super) async fn checkpoints<B: Backend>(
     State(api): State<Api<B>>,
-    PathParams(id): PathParams<String>,
+    PathParams(id): PathParams<SessionId>,
 ) -> Result<Json<CheckpointList>, ApiError> {
     Ok(Json(CheckpointList { checkpoints: api.backend().checkpoints(&id).await? }))
 }
 
 pub(super) async fn rollback<B: Backend>(
     State(api): State<Api<B>>,
-    PathParams(id): PathParams<String>,
+    PathParams(id): PathParams<SessionId>,
     JsonBody(RollbackRequest { checkpoint_id }): JsonBody<RollbackRequest>,
 ) -> Result<Json<RolledBack>, ApiError> {
     api.backend().rollback(&id, &checkpoint_id).await?;
@@ -76,10 +77,10 @@ pub(super) async fn rollback<B: Backend>(
 
 pub(super) async fn fork<B: Backend>(
     State(api): State<Api<B>>,
-    PathParams(id): PathParams<String>,
+    PathParams(id): PathParams<SessionId>,
     OptionalJsonBody(ForkRequest { count, checkpoint_id }): OptionalJsonBody<ForkRequest>,
 ) -> Result<(StatusCode, Json<ForkedSessions>), ApiError> {
     let count = bounded_count("count", count, 1, MOST_FORKED)?;
-    let session_ids = api.backend().fork(&id, count, checkpoint_id.as_deref()).await?;
+    let session_ids = api.backend().fork(&id, count, checkpoint_id.as_ref()).await?;
     Ok((StatusCode::CREATED, Json(ForkedSessions { session_ids })))
 }

@@ -1,7 +1,7 @@
 //! The bodies of answers. The canonical result comes from the backend as it is; its shape is
 //! written down here for `/openapi.json`, and tests hold the server to it.
 
-use belljar_contract::RunResult;
+use belljar_contract::{ApprovalId, CheckpointId, RunResult, SessionId};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -45,15 +45,15 @@ pub(super) struct CheckpointList {
 /// A session that is as it was.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct RolledBack {
-    pub(super) session_id: String,
-    pub(super) checkpoint_id: String,
+    pub(super) session_id: SessionId,
+    pub(super) checkpoint_id: CheckpointId,
 }
 
 /// Sessions that were made of one.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Forked")]
 pub(super) struct ForkedSessions {
-    pub(super) session_ids: Vec<String>,
+    pub(super) session_ids: Vec<SessionId>,
 }
 
 /// Calls that wait for a person, oldest first.
@@ -66,7 +66,7 @@ pub(super) struct ApprovalList {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Decided")]
 pub(super) struct RecordedDecision {
-    pub(super) id: String,
+    pub(super) id: ApprovalId,
     pub(super) decision: ApprovalDecision,
 }
 

@@ -2,7 +2,7 @@
 //! `approval`, and at the end `result`, or `error` if it has none.
 
 use axum::response::{Response, sse::Event};
-use belljar_contract::Stream as Printed;
+use belljar_contract::{RunId, Stream as Printed};
 use futures_util::{
     Stream,
     stream::{iter, unfold},
@@ -120,7 +120,7 @@ fn last(number: u64, outcome: &RunOutcome) -> Event {
     match outcome {
         RunOutcome::Run(_, json) => result(&String::from_utf8_lossy(json)),
         RunOutcome::Tool(value) => result(&value.to_string()),
-        RunOutcome::Aborted => result(&json!(aborted_result("")).to_string()),
+        RunOutcome::Aborted => result(&json!(aborted_result(RunId::default())).to_string()),
         RunOutcome::Refused(refused) => error(refused.clone().into()),
         RunOutcome::Lost => error(ApiError::run_lost()),
     }

@@ -2,7 +2,7 @@
 
 use std::{future::Future, pin::Pin, time::Duration};
 
-use belljar_contract::Verdict;
+use belljar_contract::{ApprovalId, RunId, RunStatus, Verdict};
 use rmcp::{
     RoleServer,
     model::{ProgressNotificationParam, ProgressToken},
@@ -44,11 +44,11 @@ pub(super) enum OnCancel {
 #[derive(Debug)]
 pub(super) enum FollowResult {
     /// The run has ended.
-    Finished { run_id: Option<String>, finished: RunOutcome },
+    Finished { run_id: Option<RunId>, finished: RunOutcome },
     /// A person has to decide, and this request cannot ask them (again).
-    Waiting { run_id: String, waiting: Vec<ApprovalRequest> },
+    Waiting { run_id: RunId, waiting: Vec<ApprovalRequest> },
     /// The run takes longer than the client will wait.
-    Running { run_id: String },
+    Running { run_id: RunId },
     /// The client cancelled the request.
     Cancelled,
 }
@@ -61,13 +61,13 @@ pub(super) struct Follower<'a, B> {
     call: &'a mut McpCall,
     state: watch::Receiver<LiveRunState>,
     /// The open question, with the id of its approval. Only one is open at a time.
-    asking: Option<(String, VerdictFuture)>,
+    asking: Option<(ApprovalId, VerdictFuture)>,
     progress: Option<ProgressSender>,
 }
 
 /// The state of a run at one moment.
 struct RunSnapshot {
-    run_id: Option<String>,
+    run_id: Option<RunId>,
     waiting: Vec<ApprovalRequest>,
     finished: Option<RunOutcome>,
     said: Option<(u64, String)>,
@@ -143,7 +143,7 @@ impl<'a, B: Backend> Follower<'a, B> {
 
     /// Opens the next question, closes one that was settled elsewhere, or ends following.
     fn next_step(&mut self, seen: &RunSnapshot, may_wait: bool) -> Option<FollowResult> {
-        let is_open = |id: &str| seen.waiting.iter().any(|one| one.id == id);
+        let is_open = |id: &ApprovalId| seen.waiting.iter().any(|one| one.id == *id);
         if self.asking.as_ref().is_some_and(|(id, _)| !is_open(id)) {
             self.asking = None;
         }
@@ -151,7 +151,7 @@ impl<'a, B: Backend> Follower<'a, B> {
             return None;
         }
         let first = seen.waiting.first()?;
-        let next = seen.waiting.iter().find(|one| !self.call.dismissed.contains(&one.id));
+        let next = seen.waiting.iter().find(|one| !self.call.is_dismissed(&one.id));
         match (self.call.channel, next) {
             (Channel::Elicit, Some(next)) => {
                 let (context, approval) = (self.call.context.clone(), next.clone());
@@ -210,7 +210,9 @@ async fn wait_until(at: Option<Instant>) {
     }
 }
 
-async fn next_verdict(asking: &mut Option<(String, VerdictFuture)>) -> (String, Option<Verdict>) {
+async fn next_verdict(
+    asking: &mut Option<(ApprovalId, VerdictFuture)>,
+) -> (ApprovalId, Option<Verdict>) {
     match asking {
         Some((id, asked)) => (id.clone(), asked.await),
         None => std::future::pending().await,
@@ -251,7 +253,7 @@ impl ProgressSender {
     }
 
     pub(super) async fn send_heartbeat(&mut self, context: &RequestContext<RoleServer>) {
-        self.send(context, "running").await;
+        self.send(context, RunStatus::Running.as_str()).await;
     }
 
     /// Sends one message to the client, and gives up if the client does not take it in time.

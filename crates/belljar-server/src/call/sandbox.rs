@@ -3,7 +3,7 @@
 //! One tool with seven actions instead of seven tools: its description is always in the model's
 //! context, so it has to be short (E4).
 
-use belljar_contract::{EngineName, ExecuteRequest, Language};
+use belljar_contract::{CheckpointId, EngineName, ExecuteRequest, Language, SessionId};
 use rmcp::{
     ErrorData,
     model::{CallToolResponse, JsonObject},
@@ -28,10 +28,10 @@ const ACTIONS: &str = "create, execute, checkpoint, rollback, fork, destroy or l
 pub(super) enum SandboxRequest {
     Create { language: Option<Language>, engine: Option<EngineName> },
     Execute(Box<ExecuteRequest>),
-    Checkpoint { session_id: String },
-    Rollback { session_id: String, checkpoint_id: String },
-    Fork { session_id: String, count: u32, checkpoint_id: Option<String> },
-    Destroy { session_id: String },
+    Checkpoint { session_id: SessionId },
+    Rollback { session_id: SessionId, checkpoint_id: CheckpointId },
+    Fork { session_id: SessionId, count: u32, checkpoint_id: Option<CheckpointId> },
+    Destroy { session_id: SessionId },
     List,
 }
 
@@ -40,7 +40,7 @@ impl SandboxRequest {
     pub(super) fn decode(arguments: JsonObject) -> Result<Self, RequestError> {
         let mut fields = ArgumentFields::new("", FIELDS, arguments)?;
         let action = need(fields.text("action")?, "action")?;
-        let session_id = fields.text("session_id")?;
+        let session_id = fields.text("session_id")?.map(SessionId::from);
         let asked = match action.as_str() {
             "create" => Self::Create { language: fields.language()?, engine: fields.engine()? },
             "execute" => Self::Execute(Box::new(ExecuteRequest {
@@ -54,12 +54,12 @@ impl SandboxRequest {
             "checkpoint" => Self::Checkpoint { session_id: need(session_id, "session_id")? },
             "rollback" => Self::Rollback {
                 session_id: need(session_id, "session_id")?,
-                checkpoint_id: need(fields.text("checkpoint_id")?, "checkpoint_id")?,
+                checkpoint_id: need(fields.text("checkpoint_id")?, "checkpoint_id")?.into(),
             },
             "fork" => Self::Fork {
                 session_id: need(session_id, "session_id")?,
                 count: u32::try_from(fields.count("count")?.unwrap_or(1)).unwrap_or(u32::MAX),
-                checkpoint_id: fields.text("checkpoint_id")?,
+                checkpoint_id: fields.text("checkpoint_id")?.map(CheckpointId::from),
             },
             "destroy" => Self::Destroy { session_id: need(session_id, "session_id")? },
             "list" => Self::List,
@@ -75,7 +75,7 @@ impl SandboxRequest {
     }
 }
 
-fn need(given: Option<String>, field: &str) -> Result<String, RequestError> {
+fn need<T>(given: Option<T>, field: &str) -> Result<T, RequestError> {
     given.ok_or_else(|| RequestError::Missing { field: field.to_owned() })
 }
 
@@ -101,7 +101,7 @@ impl<B: Backend> Gateway<B> {
                 back.map(|()| json!({ "session_id": session_id, "checkpoint_id": checkpoint_id }))
             }
             SandboxRequest::Fork { session_id, count, checkpoint_id } => {
-                let forked = backend.fork(&session_id, count, checkpoint_id.as_deref()).await;
+                let forked = backend.fork(&session_id, count, checkpoint_id.as_ref()).await;
                 forked.map(|ids| json!({ "session_ids": ids }))
             }
             SandboxRequest::Destroy { session_id } => {
@@ -147,7 +147,7 @@ mod tests {
         let engine = Some(EngineName::CPython);
         assert_eq!(create, Ok(SandboxRequest::Create { language: None, engine }));
         let fork = decode(json!({ "action": "fork", "sessionId": "s", "count": 3 }));
-        let (session_id, checkpoint_id) = ("s".to_owned(), None);
+        let (session_id, checkpoint_id) = ("s".into(), None);
         assert_eq!(fork, Ok(SandboxRequest::Fork { session_id, count: 3, checkpoint_id }));
         assert_eq!(decode(json!({ "action": "list" })), Ok(SandboxRequest::List));
         for (asked, lacks) in [

@@ -3,6 +3,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use axum::http::HeaderMap;
+use belljar_contract::hex;
 use rustix::rand::{GetRandomFlags, getrandom};
 use serde_json::{Value, json};
 
@@ -120,9 +121,9 @@ impl Span {
         let attributes =
             attributes.map(|(key, value)| json!({"key": key, "value": any_value(value)}));
         json!({
-            "traceId": hex(&self.context.trace),
-            "spanId": hex(&self.context.span),
-            "parentSpanId": self.parent.map(|parent| hex(&parent.span)).unwrap_or_default(),
+            "traceId": hex::encode(&self.context.trace),
+            "spanId": hex::encode(&self.context.span),
+            "parentSpanId": self.parent.map(|parent| hex::encode(&parent.span)).unwrap_or_default(),
             "name": self.name,
             "kind": self.kind as u8,
             // Protocol buffers write 64-bit numbers as strings in JSON.
@@ -144,10 +145,6 @@ fn any_value(value: &Value) -> Value {
             json!({"stringValue": value.to_string()})
         }
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Decodes exactly `N` bytes of lower-case hexadecimal.
@@ -176,7 +173,7 @@ mod tests {
         };
         let trace = "0af7651916cd43dd8448eb211c80319c";
         let good = of(&format!("00-{trace}-b7ad6b7169203331-01"));
-        assert_eq!(good.map(|context| hex(&context.trace)).as_deref(), Some(trace));
+        assert_eq!(good.map(|context| hex::encode(&context.trace)).as_deref(), Some(trace));
         for bad in [
             "",
             "00",

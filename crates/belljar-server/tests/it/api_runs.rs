@@ -164,7 +164,7 @@ async fn e3_events_are_replayed_after_the_last_one_seen() {
     let served = FakeServer::start().await;
     let event = |seq: u64| EventInfo {
         seq,
-        run_id: format!("run_{}", seq % 2),
+        run_id: format!("run_{}", seq % 2).into(),
         name: "code_execution_started".into(),
         at_ms: 5,
         data: json!({"n": seq}),

@@ -117,7 +117,7 @@ async fn bug_5_tasks_and_runs_of_a_workflow_are_spans_of_one_trace() {
         took: Duration::from_millis(3),
     };
     let run =
-        RunResult { id: "run_1".to_owned(), status: RunStatus::Completed, ..RunResult::default() };
+        RunResult { id: "run_1".into(), status: RunStatus::Completed, ..RunResult::default() };
     meter.ran(&run, Duration::from_millis(2), "flow_1");
     meter.performed(task("a", None));
     meter.performed(task("b", Some("runtime.thrown")));

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use belljar_contract::Verdict;
-use belljar_server::{ApprovalKind, ApprovalRequest, RunReport, ServerOptions};
+use belljar_contract::{ApprovalKind, Verdict};
+use belljar_server::{ApprovalRequest, RunReport, ServerOptions};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -90,7 +90,7 @@ async fn a_question_answered_elsewhere_is_withdrawn() {
     let mut client = LineClient::new(Era::Handshake, forms()).await;
     let id = client.send("tools/call", call("ask")).await;
     assert_eq!(client.next().await["method"], "elicitation/create");
-    client.fake.decide("ap_1", Verdict::Approve, "a terminal").await.unwrap();
+    client.fake.decide(&"ap_1".into(), Verdict::Approve, "a terminal").await.unwrap();
     let answer = client.answer(id).await;
     assert_eq!(answer["result"]["structuredContent"]["result"], "deleted", "{answer}");
 }
@@ -120,7 +120,7 @@ async fn clients_that_cannot_ask_are_answered_at_once_and_look_later() {
         let looked = client.call("get_run", json!({"run_id": run, "wait_ms": 50})).await;
         assert_eq!(looked["structuredContent"]["status"], "approval_required");
         assert!(client.fake.decided.lock().unwrap().is_empty());
-        client.fake.decide("ap_1", Verdict::Approve, "a terminal").await.unwrap();
+        client.fake.decide(&"ap_1".into(), Verdict::Approve, "a terminal").await.unwrap();
         let looked = client.call("get_run", json!({"run_id": run})).await;
         assert_eq!(looked["structuredContent"]["result"], "deleted", "{era:?} {looked}");
     }

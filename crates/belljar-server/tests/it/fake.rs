@@ -12,10 +12,10 @@ use std::{
     time::Duration,
 };
 
-use belljar_contract::{ExecuteRequest, Stream, Verdict};
+use belljar_contract::{ApprovalId, ApprovalKind, ExecuteRequest, RunId, Stream, Verdict};
 use belljar_server::{
-    ApprovalKind, ApprovalRequest, Backend, BackgroundMeter, DecisionError, EventInfo,
-    MissingServer, PassThrough, RunReport, RunReporter, SearchError, ToolMatch, ToolsFound,
+    ApprovalRequest, Backend, BackgroundMeter, DecisionError, EventInfo, MissingServer,
+    PassThrough, RunReport, RunReporter, SearchError, ToolMatch, ToolsFound,
 };
 use serde_json::{Map, Value, json};
 use tokio::sync::{Notify, oneshot};
@@ -86,12 +86,12 @@ impl FakeBackend {
         let (sender, receiver) = oneshot::channel();
         self.open.lock().unwrap().insert(id.clone(), sender);
         let request = ApprovalRequest {
-            id: id.clone(),
+            id: id.clone().into(),
             kind: ApprovalKind::Call,
             message: ApprovalKind::Call.message(),
             tool: "files__delete".into(),
             arguments: json!({"path": path}),
-            run_id: run.to_owned(),
+            run_id: run.into(),
             line: Some(1),
             code_line: Some("await mcp.files.delete({path})".into()),
             expires_ms: None,
@@ -99,8 +99,8 @@ impl FakeBackend {
         self.asked.lock().unwrap().push(request.clone());
         observer.approval(request);
         let verdict = receiver.await.unwrap_or(Verdict::Deny);
-        self.asked.lock().unwrap().retain(|one| one.id != id);
-        observer.settled(&id);
+        self.asked.lock().unwrap().retain(|one| one.id != *id);
+        observer.settled(&id.as_str().into());
         verdict
     }
 
@@ -174,7 +174,7 @@ impl Backend for FakeBackend {
     async fn execute(&self, request: ExecuteRequest, observer: RunReporter) -> RunReport {
         let run = format!("run_{}", self.next.fetch_add(1, Ordering::SeqCst));
         let mut tell = TellDrop(Some(self.dropped.clone()));
-        observer.started(&run);
+        observer.started(&run.as_str().into());
         let code = request.code.clone();
         self.requests.lock().unwrap().push(request);
         let value = self.run(&run, &code, &observer).await;
@@ -182,17 +182,22 @@ impl Backend for FakeBackend {
         report(&value)
     }
 
-    async fn decide(&self, id: &str, verdict: Verdict, by: &str) -> Result<(), DecisionError> {
+    async fn decide(
+        &self,
+        id: &ApprovalId,
+        verdict: Verdict,
+        by: &str,
+    ) -> Result<(), DecisionError> {
         let stored = self.stored.lock().unwrap().values_mut().find_map(|stored| {
-            let waits = stored.waiting.iter().any(|one| one.id == id);
+            let waits = stored.waiting.iter().any(|one| one.id == *id);
             waits.then(|| *stored = report(&ended("run_stored", json!("resumed"))))
         });
-        let sender = self.open.lock().unwrap().remove(id);
+        let sender = self.open.lock().unwrap().remove(id.as_str());
         if stored.is_none() {
-            let sender = sender.ok_or_else(|| DecisionError::Unknown(id.to_owned()))?;
-            sender.send(verdict.clone()).map_err(|_| DecisionError::Settled(id.to_owned()))?;
+            let sender = sender.ok_or_else(|| DecisionError::Unknown(id.clone()))?;
+            sender.send(verdict.clone()).map_err(|_| DecisionError::Settled(id.clone()))?;
         }
-        self.decided.lock().unwrap().push((id.to_owned(), verdict, by.to_owned()));
+        self.decided.lock().unwrap().push((id.to_string(), verdict, by.to_owned()));
         Ok(())
     }
 
@@ -210,8 +215,8 @@ impl Backend for FakeBackend {
         Ok(ToolsFound { tools: vec![found], missing })
     }
 
-    async fn get_run(&self, run_id: &str, _wait: Duration) -> Option<RunReport> {
-        self.stored.lock().unwrap().get(run_id).cloned()
+    async fn get_run(&self, run_id: &RunId, _wait: Duration) -> Option<RunReport> {
+        self.stored.lock().unwrap().get(run_id.as_str()).cloned()
     }
 
     fn pass_through(&self) -> Vec<PassThrough> {

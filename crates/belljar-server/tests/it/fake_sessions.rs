@@ -6,7 +6,7 @@ use std::{
     sync::{Mutex, atomic::Ordering},
 };
 
-use belljar_contract::{Access, ExecuteRequest, Language};
+use belljar_contract::{Access, CheckpointId, ExecuteRequest, Language, RunId, SessionId};
 use belljar_server::{
     ApprovalRequest, CheckpointInfo, CheckpointTaken, EventInfo, FileContent, FileInfo, FileKind,
     FileList, Records, RecordsError, RunInfo, RunReport, RunReporter, SessionError, SessionInfo,
@@ -23,9 +23,9 @@ const MOST_SESSIONS: usize = 8;
 #[derive(Debug, Clone)]
 pub(crate) struct FakeSession {
     language: Language,
-    forked_from: Option<String>,
+    forked_from: Option<SessionId>,
     state: FakeSessionState,
-    checkpoints: Vec<(String, FakeSessionState)>,
+    checkpoints: Vec<(CheckpointId, FakeSessionState)>,
     runs: u64,
     ended: Option<String>,
 }
@@ -36,37 +36,37 @@ pub(crate) struct FakeSessionState {
     files: BTreeMap<String, Vec<u8>>,
 }
 
-pub(crate) type AllSessions = Mutex<BTreeMap<String, FakeSession>>;
+pub(crate) type AllSessions = Mutex<BTreeMap<SessionId, FakeSession>>;
 
 impl FakeBackend {
     fn with<T>(
         &self,
-        id: &str,
+        id: &SessionId,
         change: impl FnOnce(&mut FakeSession) -> Result<T, SessionError>,
     ) -> Result<T, SessionError> {
         let mut sessions = self.sessions.lock().unwrap();
         let held = sessions.get_mut(id);
-        let held = held.ok_or_else(|| SessionError::Unknown { id: id.to_owned() })?;
+        let held = held.ok_or_else(|| SessionError::Unknown { id: id.clone() })?;
         if let Some(why) = &held.ended {
-            return Err(SessionError::Ended { id: id.to_owned(), why: why.clone() });
+            return Err(SessionError::Ended { id: id.clone(), why: why.clone() });
         }
         change(held)
     }
 
-    fn add(&self, held: FakeSession) -> Result<String, SessionError> {
+    fn add(&self, held: FakeSession) -> Result<SessionId, SessionError> {
         let mut sessions = self.sessions.lock().unwrap();
         if sessions.values().filter(|held| held.ended.is_none()).count() >= MOST_SESSIONS {
             return Err(SessionError::TooMany { what: "sessions", most: MOST_SESSIONS as u64 });
         }
-        let id = format!("ses_{}", self.next.fetch_add(1, Ordering::SeqCst));
+        let id = SessionId::from(format!("ses_{}", self.next.fetch_add(1, Ordering::SeqCst)));
         sessions.insert(id.clone(), held);
         Ok(id)
     }
 }
 
-fn info(id: &str, held: &FakeSession) -> SessionInfo {
+fn info(id: &SessionId, held: &FakeSession) -> SessionInfo {
     SessionInfo {
-        session_id: id.to_owned(),
+        session_id: id.clone(),
         language: held.language,
         created_ms: 1,
         last_used_ms: 2,
@@ -107,11 +107,11 @@ impl Sessions for FakeBackend {
         Ok(living.map(|(id, held)| info(id, held)).collect())
     }
 
-    async fn session(&self, id: &str) -> Result<SessionInfo, SessionError> {
+    async fn session(&self, id: &SessionId) -> Result<SessionInfo, SessionError> {
         self.with(id, |held| Ok(info(id, held)))
     }
 
-    async fn destroy_session(&self, id: &str) -> Result<(), SessionError> {
+    async fn destroy_session(&self, id: &SessionId) -> Result<(), SessionError> {
         self.with(id, |held| {
             held.ended = Some("it was destroyed".to_owned());
             Ok(())
@@ -120,11 +120,11 @@ impl Sessions for FakeBackend {
 
     async fn run_in_session(
         &self,
-        id: &str,
+        id: &SessionId,
         request: ExecuteRequest,
         observer: RunReporter,
     ) -> Result<RunReport, SessionError> {
-        let run = format!("run_{}", self.next.fetch_add(1, Ordering::SeqCst));
+        let run = RunId::from(format!("run_{}", self.next.fetch_add(1, Ordering::SeqCst)));
         let value = self.with(id, |held| {
             held.runs += 1;
             Ok(match request.code.split_once(' ').unwrap_or((&request.code, "")) {
@@ -149,16 +149,17 @@ impl Sessions for FakeBackend {
         Ok(report(&result))
     }
 
-    async fn checkpoint(&self, id: &str) -> Result<CheckpointTaken, SessionError> {
+    async fn checkpoint(&self, id: &SessionId) -> Result<CheckpointTaken, SessionError> {
         let checkpoint_id = format!("cp_{}", self.next.fetch_add(1, Ordering::SeqCst));
+        let checkpoint_id = CheckpointId::from(checkpoint_id);
         self.with(id, |held| {
             held.checkpoints.push((checkpoint_id.clone(), held.state.clone()));
             Ok(CheckpointTaken { checkpoint_id, dropped: Vec::new() })
         })
     }
 
-    async fn checkpoints(&self, id: &str) -> Result<Vec<CheckpointInfo>, SessionError> {
-        let about = |checkpoint_id: &String| CheckpointInfo {
+    async fn checkpoints(&self, id: &SessionId) -> Result<Vec<CheckpointInfo>, SessionError> {
+        let about = |checkpoint_id: &CheckpointId| CheckpointInfo {
             checkpoint_id: checkpoint_id.clone(),
             created_ms: 1,
             memory_bytes: Some(0),
@@ -166,7 +167,11 @@ impl Sessions for FakeBackend {
         self.with(id, |held| Ok(held.checkpoints.iter().map(|(id, _)| about(id)).collect()))
     }
 
-    async fn rollback(&self, id: &str, checkpoint_id: &str) -> Result<(), SessionError> {
+    async fn rollback(
+        &self,
+        id: &SessionId,
+        checkpoint_id: &CheckpointId,
+    ) -> Result<(), SessionError> {
         self.with(id, |held| {
             held.state = held.at(Some(checkpoint_id))?;
             Ok(())
@@ -175,13 +180,13 @@ impl Sessions for FakeBackend {
 
     async fn fork(
         &self,
-        id: &str,
+        id: &SessionId,
         count: u32,
-        checkpoint_id: Option<&str>,
-    ) -> Result<Vec<String>, SessionError> {
+        checkpoint_id: Option<&CheckpointId>,
+    ) -> Result<Vec<SessionId>, SessionError> {
         let state = self.with(id, |held| held.at(checkpoint_id))?;
         let held = self.with(id, |held| {
-            let forked_from = Some(id.to_owned());
+            let forked_from = Some(id.clone());
             Ok(FakeSession { forked_from, state, checkpoints: Vec::new(), ..held.clone() })
         })?;
         (0..count).map(|_| self.add(held.clone())).collect()
@@ -189,7 +194,7 @@ impl Sessions for FakeBackend {
 
     async fn put_file(
         &self,
-        id: &str,
+        id: &SessionId,
         path: &str,
         content: FileContent,
     ) -> Result<FileInfo, SessionError> {
@@ -208,7 +213,7 @@ impl Sessions for FakeBackend {
         })
     }
 
-    async fn get_file(&self, id: &str, path: &str) -> Result<FileContent, SessionError> {
+    async fn get_file(&self, id: &SessionId, path: &str) -> Result<FileContent, SessionError> {
         let content = self.with(id, |held| {
             let unknown = || SessionError::UnknownFile { path: path.to_owned() };
             held.state.files.get(path).cloned().ok_or_else(unknown)
@@ -217,13 +222,13 @@ impl Sessions for FakeBackend {
         Ok(FileContent { bytes, reader: Box::pin(std::io::Cursor::new(content)) })
     }
 
-    async fn list_files(&self, id: &str, _at_most: u32) -> Result<FileList, SessionError> {
+    async fn list_files(&self, id: &SessionId, _at_most: u32) -> Result<FileList, SessionError> {
         self.with(id, |held| {
             Ok(FileList { files: held.state.files.iter().map(file).collect(), truncated: false })
         })
     }
 
-    async fn delete_file(&self, id: &str, path: &str) -> Result<(), SessionError> {
+    async fn delete_file(&self, id: &SessionId, path: &str) -> Result<(), SessionError> {
         self.with(id, |held| {
             let unknown = || SessionError::UnknownFile { path: path.to_owned() };
             held.state.files.remove(path).map(drop).ok_or_else(unknown)
@@ -232,16 +237,16 @@ impl Sessions for FakeBackend {
 }
 
 impl FakeSession {
-    fn at(&self, checkpoint_id: Option<&str>) -> Result<FakeSessionState, SessionError> {
+    fn at(&self, checkpoint_id: Option<&CheckpointId>) -> Result<FakeSessionState, SessionError> {
         let Some(wanted) = checkpoint_id else { return Ok(self.state.clone()) };
         let found = self.checkpoints.iter().find(|(id, _)| id == wanted);
-        let unknown = || SessionError::UnknownCheckpoint { id: wanted.to_owned() };
+        let unknown = || SessionError::UnknownCheckpoint { id: wanted.clone() };
         found.map(|(_, state)| state.clone()).ok_or_else(unknown)
     }
 }
 
 impl Records for FakeBackend {
-    async fn runs(&self, _: u32, _: Option<&str>) -> Result<Vec<RunInfo>, RecordsError> {
+    async fn runs(&self, _: u32, _: Option<&RunId>) -> Result<Vec<RunInfo>, RecordsError> {
         Ok(Vec::new())
     }
 
@@ -253,10 +258,10 @@ impl Records for FakeBackend {
         &self,
         after: u64,
         at_most: u32,
-        run_id: Option<&str>,
+        run_id: Option<&RunId>,
     ) -> Result<Vec<EventInfo>, RecordsError> {
         let events = self.events.lock().unwrap();
-        let of_run = |event: &&EventInfo| run_id.is_none_or(|id| id == event.run_id);
+        let of_run = |event: &&EventInfo| run_id.is_none_or(|id| *id == event.run_id);
         let later = events.iter().filter(|event| event.seq > after).filter(of_run);
         Ok(later.take(at_most as usize).cloned().collect())
     }

@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use belljar_contract::WorkflowStatus;
 use belljar_server::{
     CommandSender, EventEffect, WorkflowApiError, WorkflowBackend, WorkflowCommandAnswer,
     WorkflowCommandRequest, WorkflowEventInfo, WorkflowFork, WorkflowInfo, WorkflowQuestion,
@@ -128,6 +129,7 @@ impl FakeWorkflow {
                 "decisions": decisions,
                 "output": if self.status == "completed" { output } else { &Value::Null },
             }),
+            status: WorkflowStatus::from_name(self.status).unwrap(),
             last_event,
             is_over: self.is_over(),
             questions: asks.then(question).into_iter().collect(),
@@ -234,7 +236,7 @@ impl WorkflowBackend for FakeBackend {
         let info = |(id, flow): (&String, &FakeWorkflow)| WorkflowInfo {
             id: id.clone(),
             name: String::new(),
-            status: flow.status.to_owned(),
+            status: WorkflowStatus::from_name(flow.status).unwrap(),
             created_ms: 1,
             updated_ms: 2,
         };

@@ -1,6 +1,6 @@
 //! How an approval leaves `pending`: a person decides, or its deadline passes.
 
-use belljar_contract::Verdict;
+use belljar_contract::{ApprovalId, Verdict};
 use rusqlite::OptionalExtension as _;
 use tokio::time::sleep;
 
@@ -13,12 +13,12 @@ impl Store {
     /// Decides an approval. Of several attempts, in any process, exactly one counts.
     pub async fn decide(
         &self,
-        id: &str,
+        id: &ApprovalId,
         verdict: Verdict,
         by: &str,
         now_ms: i64,
     ) -> Result<Approval, DecideError> {
-        let (id, by) = (id.to_owned(), by.to_owned());
+        let (id, by) = (id.clone(), by.to_owned());
         if let Verdict::Use(result) = &verdict
             && result.len() > MOST_RESULT
         {
@@ -70,12 +70,16 @@ impl Store {
 
     /// Expires a pending approval whose call has stopped waiting. An approval whose run has a record
     /// stays pending: the run may be resumed, and asks again.
-    pub async fn close_orphaned_approval(&self, id: &str, now_ms: i64) -> Result<(), StoreError> {
-        let id = id.to_owned();
+    pub async fn close_orphaned_approval(
+        &self,
+        id: &ApprovalId,
+        now_ms: i64,
+    ) -> Result<(), StoreError> {
+        let id = id.clone();
         self.write(move |connection| {
             let of_no_run = "id = ?1 AND state = 'pending'
                 AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.id = approvals.run_id)";
-            match find_stored(connection, of_no_run, [&id])? {
+            match find_stored(connection, of_no_run, [id.as_str()])? {
                 Some(approval) => expire(connection, approval, now_ms).map(drop),
                 None => Ok(()),
             }
@@ -89,7 +93,7 @@ impl Store {
     /// `now_ms` is called before each poll.
     pub async fn wait_decision(
         &self,
-        id: &str,
+        id: &ApprovalId,
         now_ms: impl Fn() -> i64 + Send,
     ) -> Result<Approval, StoreError> {
         let mut pause = FIRST_PAUSE;
@@ -99,7 +103,7 @@ impl Store {
             tokio::pin!(decided);
             decided.as_mut().enable();
             let now = now_ms();
-            let unknown = || StoreError::UnknownApproval(id.to_owned());
+            let unknown = || StoreError::UnknownApproval(id.clone());
             let PendingState { is_pending, expires_ms } =
                 self.pending_state(id).await?.ok_or_else(unknown)?;
             if !is_pending {
@@ -107,7 +111,7 @@ impl Store {
             }
             let left = expires_ms.saturating_sub(now);
             if left <= 0 {
-                let id = id.to_owned();
+                let id = id.clone();
                 let settled = self.write(move |connection| expire_if_due(connection, &id, now));
                 return settled.await?.ok_or_else(unknown);
             }
@@ -119,13 +123,13 @@ impl Store {
         }
     }
 
-    async fn pending_state(&self, id: &str) -> Result<Option<PendingState>, StoreError> {
-        let id = id.to_owned();
+    async fn pending_state(&self, id: &ApprovalId) -> Result<Option<PendingState>, StoreError> {
+        let id = id.clone();
         self.read(move |connection| {
             let mut statement = connection.prepare_cached(
                 "SELECT state = 'pending', expires_ms FROM approvals WHERE id = ?1",
             )?;
-            let state = statement.query_row([&id], |row| {
+            let state = statement.query_row([id.as_str()], |row| {
                 Ok(PendingState { is_pending: row.get(0)?, expires_ms: row.get(1)? })
             });
             Ok(state.optional()?)
@@ -143,10 +147,12 @@ struct PendingState {
 /// An approval, after its expiry was recorded if its deadline has passed.
 fn expire_if_due(
     connection: &Connection,
-    id: &str,
+    id: &ApprovalId,
     now_ms: i64,
 ) -> Result<Option<Approval>, StoreError> {
-    let Some(approval) = find_stored(connection, "id = ?1", [id])? else { return Ok(None) };
+    let Some(approval) = find_stored(connection, "id = ?1", [id.as_str()])? else {
+        return Ok(None);
+    };
     let is_over = approval.state == ApprovalState::Pending && now_ms >= approval.asked.expires_ms;
     if is_over { expire(connection, approval, now_ms).map(Some) } else { Ok(Some(approval)) }
 }
@@ -168,7 +174,7 @@ fn save(connection: &Connection, approval: &Approval) -> Result<(), StoreError> 
          WHERE id = ?1",
     )?;
     let Approval { asked, state, decided_by, decided_ms, result } = approval;
-    statement.execute((&asked.id, state.as_str(), decided_by, decided_ms, result))?;
+    statement.execute((asked.id.as_str(), state.as_str(), decided_by, decided_ms, result))?;
     Ok(())
 }
 

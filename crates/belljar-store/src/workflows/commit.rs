@@ -3,6 +3,7 @@
 //! The same batch may be committed again after a lost answer: rows that exist already are compared and
 //! stay as they are.
 
+use belljar_contract::WorkflowStatus;
 use rusqlite::{Connection, OptionalExtension as _};
 
 use crate::{
@@ -57,8 +58,8 @@ pub enum IntentChange {
 /// The status a workflow gets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkflowStatusUpdate {
-    /// A stable name, chosen by the driver.
-    pub status: String,
+    /// The status that the driver gives it.
+    pub status: WorkflowStatus,
     /// When a driver has to claim it again, if none holds it.
     pub due_ms: i64,
     /// Whether it has ended.
@@ -142,7 +143,7 @@ fn apply(
                 "UPDATE flows SET status = ?2, due_ms = ?3,
                  finished_ms = CASE WHEN ?4 THEN coalesce(finished_ms, ?5) END WHERE id = ?1",
             )?
-            .execute((workflow_id, state.status, state.due_ms, state.finished, now_ms))?;
+            .execute((workflow_id, state.status.as_str(), state.due_ms, state.finished, now_ms))?;
     }
     connection
         .prepare_cached(

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use belljar_contract::RunId;
 use rusqlite::{Connection, types::Value};
 
 use crate::{
@@ -119,7 +120,7 @@ impl Store {
     pub async fn forget_workflow(
         &self,
         workflow_id: &str,
-        runs: Vec<String>,
+        runs: Vec<RunId>,
         now_ms: i64,
     ) -> Result<(), StoreError> {
         let workflow_id = workflow_id.to_owned();

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use belljar_contract::{RunStatus, Verdict};
+use belljar_contract::{ApprovalQuestion, RunStatus, Verdict};
 use belljar_store::{
     Approval, ApprovalState, Approvals, ClaimReason, DecideError, Lease, NewApproval, RecordKind,
     Store, StoreError,
@@ -15,10 +15,10 @@ use crate::support::{begin, project, prune, sql};
 
 fn question(id: &str, call: u32) -> NewApproval {
     NewApproval {
-        id: id.to_owned(),
-        run_id: "run_a".to_owned(),
+        id: id.into(),
+        run_id: "run_a".into(),
         call,
-        kind: "ask".to_owned(),
+        question: ApprovalQuestion::MayCall,
         tool: "mail__send".to_owned(),
         arguments: "{\"to\":\"a@b.c\"}".to_owned(),
         caller: "cli".to_owned(),
@@ -41,7 +41,7 @@ async fn the_same_call_asks_once_per_kind() {
     assert_eq!(store.request_approval(large.clone()).await.unwrap(), pending(large.clone()));
     let again = NewApproval { created_ms: 150, expires_ms: 900, ..question("apr_2", 1) };
     assert_eq!(store.request_approval(again.clone()).await.unwrap(), pending(large.clone()));
-    let doubt = NewApproval { kind: "in_doubt".to_owned(), ..again };
+    let doubt = NewApproval { question: ApprovalQuestion::MayRepeat { times_sent: 1 }, ..again };
     assert_eq!(store.request_approval(doubt.clone()).await.unwrap(), pending(doubt.clone()));
     let all = store.approvals(Approvals::Pending, 150).await.unwrap();
     assert_eq!(all, [pending(large), pending(doubt)]);
@@ -51,7 +51,7 @@ async fn the_same_call_asks_once_per_kind() {
 async fn a_decision_is_kept_with_who_and_when() {
     let (_directory, store) = project();
     store.request_approval(question("apr_1", 1)).await.unwrap();
-    let denied = store.decide("apr_1", Verdict::Deny, "ann", 150).await.unwrap();
+    let denied = store.decide(&"apr_1".into(), Verdict::Deny, "ann", 150).await.unwrap();
     let expected = Approval {
         state: ApprovalState::Denied,
         decided_by: Some("ann".to_owned()),
@@ -64,9 +64,9 @@ async fn a_decision_is_kept_with_who_and_when() {
     assert_eq!(store.request_approval(replay).await.unwrap(), expected);
     assert_eq!(store.approvals(Approvals::Pending, 150).await.unwrap(), []);
     assert_eq!(store.approvals(Approvals::All, 150).await.unwrap(), [expected]);
-    let again = store.decide("apr_1", Verdict::Approve, "bob", 160).await.unwrap_err();
+    let again = store.decide(&"apr_1".into(), Verdict::Approve, "bob", 160).await.unwrap_err();
     assert_eq!(again.to_string(), "approval apr_1 was denied by ann before");
-    let unknown = store.decide("apr_7", Verdict::Approve, "bob", 160).await;
+    let unknown = store.decide(&"apr_7".into(), Verdict::Approve, "bob", 160).await;
     assert!(matches!(unknown, Err(DecideError::Unknown(id)) if id == "apr_7"));
 }
 
@@ -75,30 +75,36 @@ async fn a_decision_is_kept_with_who_and_when() {
 async fn reliability_3_a_call_in_doubt_has_answers_of_its_own() {
     let (_directory, store) = project();
     store.request_approval(question("apr_1", 1)).await.unwrap();
-    let doubt = NewApproval { kind: "in_doubt".to_owned(), ..question("apr_2", 1) };
+    let doubt = NewApproval {
+        question: ApprovalQuestion::MayRepeat { times_sent: 1 },
+        ..question("apr_2", 1)
+    };
     store.request_approval(doubt).await.unwrap();
-    let again = NewApproval { kind: "in_doubt_2".to_owned(), ..question("apr_3", 1) };
+    let again = NewApproval {
+        question: ApprovalQuestion::MayRepeat { times_sent: 2 },
+        ..question("apr_3", 1)
+    };
     store.request_approval(again).await.unwrap();
-    let approve = store.decide("apr_2", Verdict::Approve, "ann", 150).await;
+    let approve = store.decide(&"apr_2".into(), Verdict::Approve, "ann", 150).await;
     assert!(matches!(approve, Err(DecideError::InDoubt(id)) if id == "apr_2"));
     for verdict in [Verdict::Retry, Verdict::Use("1".to_owned())] {
-        let refused = store.decide("apr_1", verdict, "ann", 150).await;
+        let refused = store.decide(&"apr_1".into(), verdict, "ann", 150).await;
         assert!(matches!(refused, Err(DecideError::NotInDoubt(id)) if id == "apr_1"));
     }
     let large = Verdict::Use(" ".repeat((1 << 20) + 1));
-    let refused = store.decide("apr_2", large, "ann", 150).await;
+    let refused = store.decide(&"apr_2".into(), large, "ann", 150).await;
     assert!(matches!(refused, Err(DecideError::LargeResult(_))), "{refused:?}");
     // Controls: each takes its own answers, and what the call gave is kept.
-    let retried = store.decide("apr_3", Verdict::Retry, "ann", 150).await.unwrap();
+    let retried = store.decide(&"apr_3".into(), Verdict::Retry, "ann", 150).await.unwrap();
     assert_eq!((retried.state, retried.result), (ApprovalState::Approved, None));
     let given = Verdict::Use("{\"sent\":1}".to_owned());
-    let used = store.decide("apr_2", given, "ann", 150).await.unwrap();
+    let used = store.decide(&"apr_2".into(), given, "ann", 150).await.unwrap();
     assert_eq!(
         (used.state, used.result.as_deref()),
         (ApprovalState::Happened, Some("{\"sent\":1}"))
     );
-    assert_eq!(store.approval("apr_2", 160).await.unwrap(), Some(used));
-    let approved = store.decide("apr_1", Verdict::Approve, "ann", 150).await.unwrap();
+    assert_eq!(store.approval(&"apr_2".into(), 160).await.unwrap(), Some(used));
+    let approved = store.decide(&"apr_1".into(), Verdict::Approve, "ann", 150).await.unwrap();
     assert_eq!(approved.state, ApprovalState::Approved);
 }
 
@@ -111,13 +117,16 @@ async fn of_two_processes_exactly_one_decides() {
         let id = format!("apr_{call}");
         first.request_approval(question(&id, call)).await.unwrap();
         let tries = [(&first, Verdict::Approve), (&second, Verdict::Deny)].into_iter().cycle();
-        let tries: tokio::task::JoinSet<_> = (0..4)
-            .zip(tries)
-            .map(|(who, (store, verdict))| {
-                let (store, id) = (store.clone(), id.clone());
-                async move { store.decide(&id, verdict, &format!("p{who}"), 150).await }
-            })
-            .collect();
+        let tries: tokio::task::JoinSet<_> =
+            (0..4)
+                .zip(tries)
+                .map(|(who, (store, verdict))| {
+                    let (store, id) = (store.clone(), id.clone());
+                    async move {
+                        store.decide(&id.as_str().into(), verdict, &format!("p{who}"), 150).await
+                    }
+                })
+                .collect();
         let outcomes = tries.join_all().await;
         let mut winners = outcomes.iter().filter_map(|outcome| outcome.as_ref().ok());
         let winner = winners.next().unwrap();
@@ -129,7 +138,7 @@ async fn of_two_processes_exactly_one_decides() {
             };
             assert_eq!((*state, Some(by)), (winner.state, winner.decided_by.as_ref()));
         }
-        assert_eq!(second.approval(&id, 150).await.unwrap().as_ref(), Some(winner));
+        assert_eq!(second.approval(&id.as_str().into(), 150).await.unwrap().as_ref(), Some(winner));
     }
 }
 
@@ -141,12 +150,12 @@ async fn past_its_time_nobody_decides() {
     // Control: a moment before, it is still there to be decided.
     assert_eq!(store.approvals(Approvals::Pending, 199).await.unwrap().len(), 2);
     assert_eq!(store.approvals(Approvals::Pending, 200).await.unwrap(), []);
-    let read = store.approval("apr_1", 200).await.unwrap().unwrap();
+    let read = store.approval(&"apr_1".into(), 200).await.unwrap().unwrap();
     assert_eq!(read.state, ApprovalState::Expired);
-    let late = store.decide("apr_1", Verdict::Approve, "ann", 200).await;
+    let late = store.decide(&"apr_1".into(), Verdict::Approve, "ann", 200).await;
     assert!(matches!(late, Err(DecideError::Expired { expires_ms: 200, .. })));
     // Written down: a clock that is set back does not bring it to life.
-    let back = store.decide("apr_1", Verdict::Approve, "ann", 150).await;
+    let back = store.decide(&"apr_1".into(), Verdict::Approve, "ann", 150).await;
     assert!(matches!(back, Err(DecideError::Expired { .. })));
     let due = store.expire_due(300).await.unwrap();
     let due: Vec<_> = due.iter().map(|due| (due.asked.id.as_str(), due.state)).collect();
@@ -161,11 +170,11 @@ async fn who_waits_learns_what_another_process_decided() {
     waiting.request_approval(question("apr_1", 1)).await.unwrap();
     let wait = tokio::spawn({
         let waiting = waiting.clone();
-        async move { waiting.wait_decision("apr_1", || 150).await }
+        async move { waiting.wait_decision(&"apr_1".into(), || 150).await }
     });
-    let decided = other.decide("apr_1", Verdict::Approve, "ann", 150).await.unwrap();
+    let decided = other.decide(&"apr_1".into(), Verdict::Approve, "ann", 150).await.unwrap();
     assert_eq!(wait.await.unwrap().unwrap(), decided);
-    let unknown = waiting.wait_decision("apr_7", || 150).await;
+    let unknown = waiting.wait_decision(&"apr_7".into(), || 150).await;
     assert!(matches!(unknown, Err(StoreError::UnknownApproval(_))));
 }
 
@@ -176,9 +185,10 @@ async fn who_waits_too_long_settles_it_for_all() {
     let other = Store::open(directory.path()).unwrap();
     waiting.request_approval(question("apr_1", 1)).await.unwrap();
     let clock = AtomicI64::new(100);
-    let expired = waiting.wait_decision("apr_1", || clock.fetch_add(60, Ordering::Relaxed)).await;
+    let expired =
+        waiting.wait_decision(&"apr_1".into(), || clock.fetch_add(60, Ordering::Relaxed)).await;
     assert_eq!(expired.unwrap().state, ApprovalState::Expired);
-    let late = other.decide("apr_1", Verdict::Approve, "ann", 150).await;
+    let late = other.decide(&"apr_1".into(), Verdict::Approve, "ann", 150).await;
     assert!(matches!(late, Err(DecideError::Expired { .. })));
 }
 
@@ -190,8 +200,9 @@ async fn who_waits_does_not_read_the_question_again() {
     store.request_approval(large).await.unwrap();
     sql(directory.path()).execute("UPDATE blobs SET bytes = x'00'", []).unwrap();
     // Control: whoever reads it finds that it is damaged.
-    assert!(matches!(store.approval("apr_1", 150).await, Err(StoreError::Damaged { .. })));
-    let waiting = store.wait_decision("apr_1", || 150);
+    assert!(matches!(store.approval(&"apr_1".into(), 150).await, Err(StoreError::Damaged { .. })));
+    let asked = "apr_1".into();
+    let waiting = store.wait_decision(&asked, || 150);
     assert!(tokio::time::timeout(Duration::from_millis(300), waiting).await.is_err());
 }
 
@@ -230,13 +241,13 @@ async fn reliability_3_what_a_run_asked_is_closed_when_it_is_over() {
     }
     store.set_run_status(&lease, RunStatus::Aborted, 120).await.unwrap();
     assert_eq!(store.approvals(Approvals::Pending, 130).await.unwrap(), []);
-    let seen = store.approval("apr_1", 130).await.unwrap().unwrap();
+    let seen = store.approval(&"apr_1".into(), 130).await.unwrap().unwrap();
     assert_eq!(seen.state, ApprovalState::Expired);
-    let refused = store.decide("apr_1", Verdict::Approve, "ann", 130).await.unwrap_err();
+    let refused = store.decide(&"apr_1".into(), Verdict::Approve, "ann", 130).await.unwrap_err();
     let why = "approval apr_1 is closed: its run has ended; nothing waits for this answer";
     assert_eq!(refused.to_string(), why);
     // Taken up again it waits again.
-    let seen = Lease { run_id: "run_a".to_owned(), fence: lease.fence };
+    let seen = Lease { run_id: "run_a".into(), fence: lease.fence };
     lease = store.claim_run(seen, "me", ClaimReason::Asked, 140).await.unwrap();
     assert_eq!(
         store.request_approval(question("apr_1", 1)).await.unwrap().state,
@@ -244,13 +255,13 @@ async fn reliability_3_what_a_run_asked_is_closed_when_it_is_over() {
     );
     store.finish_run(&lease, RunStatus::Failed, "{}".to_owned(), 150).await.unwrap();
     assert_eq!(store.approvals(Approvals::Pending, 155).await.unwrap(), []);
-    let refused = store.decide("apr_1", Verdict::Deny, "ann", 155).await.unwrap_err();
+    let refused = store.decide(&"apr_1".into(), Verdict::Deny, "ann", 155).await.unwrap_err();
     assert_eq!(refused.to_string(), why);
     // The same when the run is gone.
     prune(&store, RecordKind::Runs, 160).await;
-    assert!(store.run("run_a").await.unwrap().is_none());
+    assert!(store.run(&"run_a".into()).await.unwrap().is_none());
     assert_eq!(store.approvals(Approvals::Pending, 165).await.unwrap(), []);
-    let refused = store.decide("apr_1", Verdict::Approve, "ann", 165).await.unwrap_err();
+    let refused = store.decide(&"apr_1".into(), Verdict::Approve, "ann", 165).await.unwrap_err();
     assert_eq!(refused.to_string(), why);
 }
 
@@ -260,12 +271,30 @@ async fn reliability_3_a_question_nobody_waits_for_is_closed() {
     let (_directory, store) = project();
     store.request_approval(question("apr_1", 1)).await.unwrap();
     begin(&store, "run_b").await;
-    let kept = NewApproval { run_id: "run_b".to_owned(), ..question("apr_2", 1) };
+    let kept = NewApproval { run_id: "run_b".into(), ..question("apr_2", 1) };
     store.request_approval(kept.clone()).await.unwrap();
     for id in ["apr_1", "apr_2"] {
-        store.close_orphaned_approval(id, 150).await.unwrap();
+        store.close_orphaned_approval(&id.into(), 150).await.unwrap();
     }
     assert_eq!(store.approvals(Approvals::Pending, 160).await.unwrap(), [pending(kept)]);
-    let refused = store.decide("apr_1", Verdict::Approve, "ann", 160).await;
+    let refused = store.decide(&"apr_1".into(), Verdict::Approve, "ann", 160).await;
     assert!(matches!(refused, Err(DecideError::RunEnded(_))), "{refused:?}");
+}
+
+/// Words of some other version: one row must not hide the others, and must not be approved.
+#[tokio::test]
+async fn unknown_words_in_a_row_do_not_hide_the_others() {
+    let (directory, store) = project();
+    for (call, id) in (1..).zip(["apr_1", "apr_2"]) {
+        store.request_approval(question(id, call)).await.unwrap();
+    }
+    // Control: both wait.
+    assert_eq!(store.approvals(Approvals::Pending, 150).await.unwrap().len(), 2);
+    let changed = "UPDATE approvals SET state = 'postponed', kind = 'later' WHERE id = 'apr_1'";
+    sql(directory.path()).execute(changed, []).unwrap();
+    let all = store.approvals(Approvals::All, 150).await.unwrap();
+    let all: Vec<_> = all.iter().map(|one| (one.asked.id.as_str(), one.state)).collect();
+    assert_eq!(all, [("apr_1", ApprovalState::Expired), ("apr_2", ApprovalState::Pending)]);
+    let refused = store.decide(&"apr_1".into(), Verdict::Approve, "ann", 150).await;
+    assert!(matches!(refused, Err(DecideError::Expired { .. })), "{refused:?}");
 }

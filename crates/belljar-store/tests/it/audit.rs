@@ -1,12 +1,13 @@
 //! Audit rows are written before the call or behind it, and none is lost.
 
+use belljar_contract::RunId;
 use belljar_store::{AuditFilter, AuditRow, Lease, SENT, Store, StoreError, StoreOptions};
 
 use crate::support::{begin, project, row, sql};
 
 fn audited(run: &str, tool: &str, call: u32) -> AuditRow {
     AuditRow {
-        run_id: run.to_owned(),
+        run_id: run.into(),
         call,
         tool: tool.to_owned(),
         decision: "allow".to_owned(),
@@ -29,7 +30,7 @@ async fn rows_are_found_by_run_and_tool_newest_first() {
     store.flush().await.unwrap();
     let [first, second, third] = rows;
     let find = async |run: Option<&str>, tool: Option<&str>, limit| {
-        let (run_id, tool) = (run.map(str::to_owned), tool.map(str::to_owned));
+        let (run_id, tool) = (run.map(RunId::from), tool.map(str::to_owned));
         store.audit_rows(AuditFilter { run_id, tool }, limit).await.unwrap()
     };
     assert_eq!(find(None, None, 9).await, [third.clone(), second.clone(), first.clone()]);
@@ -66,7 +67,7 @@ async fn reliability_7_a_durable_call_pays_once() {
     let stale = Lease { fence: 0, ..lease };
     let refused = store.append_sent(&stale, vec![row(2, None)], audited("run_a", "t", 2), 5).await;
     assert!(matches!(refused, Err(StoreError::Fenced { .. })), "{refused:?}");
-    assert_eq!(store.journal("run_a").await.unwrap().len(), 1);
+    assert_eq!(store.journal(&"run_a".into()).await.unwrap().len(), 1);
     assert_eq!(store.audit_rows(AuditFilter::default(), 9).await.unwrap().len(), 1);
 }
 

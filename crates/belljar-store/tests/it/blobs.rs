@@ -35,11 +35,11 @@ async fn damaged_bytes_are_an_error_wherever_they_are_read() {
     let id = store.put_blob(megabyte(1), "text/plain", 5).await.unwrap();
     store.append(&lease, vec![row(1, Some(megabyte(1)))], 2).await.unwrap();
     // Control.
-    assert_eq!(store.journal("run_a").await.unwrap().len(), 1);
+    assert_eq!(store.journal(&"run_a".into()).await.unwrap().len(), 1);
     let changed = "UPDATE blobs SET bytes = CAST(zeroblob(1000000) AS BLOB)";
     sql(directory.path()).execute(changed, []).unwrap();
     assert!(matches!(store.blob(&id).await, Err(StoreError::Damaged { .. })));
-    assert!(matches!(store.journal("run_a").await, Err(StoreError::Damaged { .. })));
+    assert!(matches!(store.journal(&"run_a".into()).await, Err(StoreError::Damaged { .. })));
 }
 
 #[tokio::test]
@@ -61,5 +61,5 @@ async fn what_was_not_used_for_long_goes_and_what_is_referred_to_stays() {
     }
     assert_eq!(left, [true, false, false, true]);
     assert_eq!(drop_orphans(&store, 11).await, PruneReport { records: 2, bytes: 40_000 });
-    assert_eq!(store.journal("run_a").await.unwrap(), [(1, row(1, Some(vec![1; 20_000])))]);
+    assert_eq!(store.journal(&"run_a".into()).await.unwrap(), [(1, row(1, Some(vec![1; 20_000])))]);
 }

@@ -52,7 +52,7 @@ async fn every_acknowledged_row_survives_a_kill() {
         assert!(acknowledged.len() >= after, "the child ended by itself: {acknowledged:?}");
         let store = Store::open(directory.path()).unwrap();
         // Reading checks that the numbers are dense.
-        let journal = store.journal("run_a").await.unwrap();
+        let journal = store.journal(&"run_a".into()).await.unwrap();
         for first in acknowledged {
             assert!(first < journal.len() as u64, "row {first} was acknowledged and is gone");
         }
@@ -62,7 +62,7 @@ async fn every_acknowledged_row_survives_a_kill() {
             assert_eq!(large.body.as_ref().map(Vec::len), Some(LARGE));
         }
         // The next owner goes on where the dead one stopped.
-        let seen = Lease { run_id: "run_a".to_owned(), fence: 1 };
+        let seen = Lease { run_id: "run_a".into(), fence: 1 };
         let lease = store.claim_run(seen, "next", ClaimReason::Asked, 9).await.unwrap();
         let next = store.append(&lease, vec![row(1, None)], 9).await.unwrap();
         assert_eq!(next, journal.len() as u64 + 1);

@@ -31,7 +31,7 @@ async fn concurrent_appends_share_transactions() {
     assert_eq!(after.operations - before.operations, 200);
     let transactions = after.transactions - before.transactions;
     assert!(transactions < 100, "{transactions} transactions for 200 appends");
-    assert_eq!(store.journal("run_a").await.unwrap().len(), 200);
+    assert_eq!(store.journal(&"run_a".into()).await.unwrap().len(), 200);
 }
 
 #[tokio::test]
@@ -39,7 +39,7 @@ async fn one_that_fails_undoes_itself_only() {
     let (_directory, store) = project();
     let good = begin(&store, "run_a").await;
     let stale = Lease { fence: 7, ..good.clone() };
-    let unknown = Lease { run_id: "run_x".to_owned(), fence: 1 };
+    let unknown = Lease { run_id: "run_x".into(), fence: 1 };
     let leases = [good, stale, unknown].into_iter().cycle().take(90);
     for (lease, number) in append_all(&store, leases).join_all().await {
         match (lease.run_id.as_str(), lease.fence) {
@@ -48,7 +48,7 @@ async fn one_that_fails_undoes_itself_only() {
             _ => assert!(matches!(number, Err(StoreError::UnknownRun(_)))),
         }
     }
-    assert_eq!(store.journal("run_a").await.unwrap().len(), 30);
+    assert_eq!(store.journal(&"run_a".into()).await.unwrap().len(), 30);
 }
 
 /// Two processes append to runs of their own at the same time; each waits for the other's lock.
@@ -61,8 +61,8 @@ async fn two_stores_on_one_file_take_turns() {
     for (_, number) in firsts.join_all().await.into_iter().chain(seconds.join_all().await) {
         number.unwrap();
     }
-    assert_eq!(first.journal("run_b").await.unwrap().len(), 100);
-    assert_eq!(second.journal("run_a").await.unwrap().len(), 100);
+    assert_eq!(first.journal(&"run_b".into()).await.unwrap().len(), 100);
+    assert_eq!(second.journal(&"run_a".into()).await.unwrap().len(), 100);
 }
 
 #[tokio::test]
@@ -80,5 +80,5 @@ async fn dropping_the_last_clone_writes_what_is_queued() {
     drop(append);
     drop((clone, store));
     let reopened = Store::open(directory.path()).unwrap();
-    assert_eq!(reopened.journal("run_a").await.unwrap().len(), 1);
+    assert_eq!(reopened.journal(&"run_a".into()).await.unwrap().len(), 1);
 }

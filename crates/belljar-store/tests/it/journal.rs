@@ -13,9 +13,9 @@ async fn rows_are_numbered_densely_in_each_run() {
     assert_eq!(store.append(&b, vec![row(9, Some(vec![]))], 2).await.unwrap(), 1);
     assert_eq!(store.append(&a, vec![row(3, Some(vec![7]))], 2).await.unwrap(), 3);
     let expected = vec![(1, row(1, None)), (2, row(2, None)), (3, row(3, Some(vec![7])))];
-    assert_eq!(store.journal("run_a").await.unwrap(), expected);
-    assert_eq!(store.journal("run_b").await.unwrap(), [(1, row(9, Some(vec![])))]);
-    assert_eq!(store.journal("run_c").await.unwrap(), []);
+    assert_eq!(store.journal(&"run_a".into()).await.unwrap(), expected);
+    assert_eq!(store.journal(&"run_b".into()).await.unwrap(), [(1, row(9, Some(vec![])))]);
+    assert_eq!(store.journal(&"run_c".into()).await.unwrap(), []);
 }
 
 /// Large bodies are among the blobs, once each, and stay as long as a row refers to them.
@@ -30,7 +30,7 @@ async fn large_bodies_are_kept_once_and_survive_pruning() {
     let count = || sql(directory.path()).query_row(blobs, [], |row| row.get::<_, i64>(0)).unwrap();
     assert_eq!(count(), 2);
     assert_eq!(drop_orphans(&store, i64::MAX).await.records, 0);
-    let read = store.journal("run_a").await.unwrap();
+    let read = store.journal(&"run_a".into()).await.unwrap();
     assert!(read.into_iter().map(|(_, row)| row).eq(rows), "bodies differ");
 }
 
@@ -41,7 +41,7 @@ async fn a_missing_row_is_an_error() {
     let lease = begin(&store, "run_a").await;
     store.append(&lease, vec![row(1, None), row(2, None), row(3, None)], 2).await.unwrap();
     sql(directory.path()).execute("DELETE FROM journal WHERE seq = 2", []).unwrap();
-    assert!(matches!(store.journal("run_a").await, Err(StoreError::Damaged { .. })));
+    assert!(matches!(store.journal(&"run_a".into()).await, Err(StoreError::Damaged { .. })));
 }
 
 fn rows() -> impl Strategy<Value = Vec<JournalRow>> {
@@ -68,10 +68,10 @@ proptest! {
                 assert_eq!(first, expected.len() as u64 + 1);
                 expected.extend((first..).zip(batch));
             }
-            assert_eq!(store.journal("run_a").await.unwrap(), expected);
+            assert_eq!(store.journal(&"run_a".into()).await.unwrap(), expected);
             drop(store);
             let reopened = Store::open(directory.path()).unwrap();
-            assert_eq!(reopened.journal("run_a").await.unwrap(), expected);
+            assert_eq!(reopened.journal(&"run_a".into()).await.unwrap(), expected);
         });
     }
 }

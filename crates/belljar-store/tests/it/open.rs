@@ -69,7 +69,7 @@ async fn a_file_of_the_version_before_gets_what_it_lacks() {
     before.execute_batch("PRAGMA user_version = 1").unwrap();
     drop(before);
     let store = Store::open(directory.path()).unwrap();
-    assert!(store.run("kept").await.unwrap().is_some());
+    assert!(store.run(&"kept".into()).await.unwrap().is_some());
     assert_eq!(store.sessions(1, false).await.unwrap(), []);
     assert_eq!(store.workflows(Default::default(), None, 1).await.unwrap(), []);
 }

@@ -1,6 +1,6 @@
 //! Runs, their leases, and what happens to a writer that was overtaken.
 
-use belljar_contract::{RunStatus, Verdict};
+use belljar_contract::{ApprovalQuestion, RunId, RunStatus, Verdict};
 use belljar_store::{ClaimReason, Lease, NewApproval, RunRecord, RunSummary, Store, StoreError};
 
 use crate::support::{begin, new_run, project, row};
@@ -12,7 +12,7 @@ async fn a_run_comes_back_as_it_was_given() {
     run.code = "x".repeat(50_000);
     run.request_json = "\"ü\0\"".repeat(5_000);
     let lease = store.begin_run(run.clone()).await.unwrap();
-    assert_eq!(lease, Lease { run_id: "run_a".to_owned(), fence: 1 });
+    assert_eq!(lease, Lease { run_id: "run_a".into(), fence: 1 });
     store.set_run_status(&lease, RunStatus::Interrupted, 11).await.unwrap();
     let result = "r".repeat(40_000);
     store.finish_run(&lease, RunStatus::Completed, result.clone(), 12).await.unwrap();
@@ -33,8 +33,8 @@ async fn a_run_comes_back_as_it_was_given() {
     };
     let (code, request_json) = (run.code, run.request_json);
     let record = RunRecord { summary, code, request_json, result_json: Some(result) };
-    assert_eq!(store.run("run_a").await.unwrap(), Some(record));
-    assert_eq!(store.run("run_b").await.unwrap(), None);
+    assert_eq!(store.run(&"run_a".into()).await.unwrap(), Some(record));
+    assert_eq!(store.run(&"run_b".into()).await.unwrap(), None);
 }
 
 #[tokio::test]
@@ -43,7 +43,7 @@ async fn an_id_is_used_once() {
     begin(&store, "run_a").await;
     let again = store.begin_run(new_run("run_a", 5)).await;
     assert!(matches!(again, Err(StoreError::RunExists(id)) if id == "run_a"));
-    assert_eq!(store.run("run_a").await.unwrap().unwrap().summary.started_ms, 1);
+    assert_eq!(store.run(&"run_a".into()).await.unwrap().unwrap().summary.started_ms, 1);
 }
 
 #[tokio::test]
@@ -53,9 +53,9 @@ async fn runs_are_listed_newest_first_page_by_page() {
     for (id, started) in [("a", 1), ("b", 3), ("c", 3), ("d", 2)] {
         store.begin_run(new_run(id, started)).await.unwrap();
     }
-    let ids = async |limit, before| -> String {
-        let runs = store.runs(limit, before).await.unwrap();
-        runs.into_iter().map(|run| run.id).collect()
+    let ids = async |limit, before: Option<&str>| -> String {
+        let runs = store.runs(limit, before.map(RunId::from).as_ref()).await.unwrap();
+        runs.into_iter().map(|run| run.id.to_string()).collect()
     };
     assert_eq!(ids(10, None).await, "cbda");
     assert_eq!(ids(2, None).await, "cb");
@@ -71,21 +71,21 @@ async fn reliability_4_unfinished_runs_are_found() {
     for (id, started) in [("b", 2), ("a", 1), ("c", 3), ("d", 4)] {
         leases.push(store.begin_run(new_run(id, started)).await.unwrap());
     }
-    let found = async |now_ms| -> Vec<(String, String, bool)> {
+    let found = async |now_ms| -> Vec<(RunId, String, bool)> {
         let runs = store.unfinished_runs(10, now_ms).await.unwrap().into_iter();
         runs.map(|run| (run.summary.id, run.summary.status.to_string(), run.has_pending_approval))
             .collect()
     };
-    let of = |id: &str, status: &str, waits| (id.to_owned(), status.to_owned(), waits);
+    let of = |id: &str, status: &str, waits| (id.into(), status.to_owned(), waits);
     store.finish_run(&leases[0], RunStatus::Completed, "1".to_owned(), 5).await.unwrap();
     store.set_run_status(&leases[2], RunStatus::Aborted, 5).await.unwrap();
     store.set_run_status(&leases[3], RunStatus::InDoubt, 5).await.unwrap();
     assert_eq!(found(6).await, [of("a", "running", false), of("d", "in_doubt", false)]);
     let question = NewApproval {
-        id: "apr_1".to_owned(),
-        run_id: "d".to_owned(),
+        id: "apr_1".into(),
+        run_id: "d".into(),
         call: 1,
-        kind: "in_doubt".to_owned(),
+        question: ApprovalQuestion::MayRepeat { times_sent: 1 },
         tool: "t".to_owned(),
         arguments: "{}".to_owned(),
         caller: "test".to_owned(),
@@ -98,7 +98,7 @@ async fn reliability_4_unfinished_runs_are_found() {
     assert_eq!(found(6).await, [of("a", "running", false), of("d", "in_doubt", true)]);
     // What nobody answered in time is not waited for any more, nor what was answered.
     assert_eq!(found(20).await[1], of("d", "in_doubt", false));
-    store.decide("apr_1", Verdict::Deny, "ann", 7).await.unwrap();
+    store.decide(&"apr_1".into(), Verdict::Deny, "ann", 7).await.unwrap();
     assert_eq!(found(7).await[1], of("d", "in_doubt", false));
 }
 
@@ -107,8 +107,9 @@ async fn reliability_4_unfinished_runs_are_found() {
 async fn reliability_4_claims_in_vain_are_counted() {
     let (_directory, store) = project();
     let mut lease = begin(&store, "run_a").await;
-    let fruitless_attempts =
-        async |store: &Store| store.run("run_a").await.unwrap().unwrap().summary.fruitless_attempts;
+    let fruitless_attempts = async |store: &Store| {
+        store.run(&"run_a".into()).await.unwrap().unwrap().summary.fruitless_attempts
+    };
     for times in 1..3 {
         let claimed = store.claim_run(lease, "next", ClaimReason::Found, 10 * times).await;
         lease = claimed.unwrap();
@@ -155,7 +156,7 @@ async fn a_stale_lease_is_refused_also_across_processes() {
         };
         assert_eq!((run_id.as_str(), held, current), ("run_a", 1, 2));
     }
-    let record = first.run("run_a").await.unwrap().unwrap();
+    let record = first.run(&"run_a".into()).await.unwrap().unwrap();
     assert_eq!((record.summary.status.as_str(), record.result_json), ("running", None));
     assert_eq!((record.summary.owner.as_str(), record.summary.fence), ("second", 2));
     assert_eq!(second.append(&fresh, vec![row(2, None)], 3).await.unwrap(), 2);
@@ -164,7 +165,7 @@ async fn a_stale_lease_is_refused_also_across_processes() {
 #[tokio::test]
 async fn what_is_not_there_cannot_be_claimed_or_written_about() {
     let (_directory, store) = project();
-    let lease = Lease { run_id: "run_x".to_owned(), fence: 1 };
+    let lease = Lease { run_id: "run_x".into(), fence: 1 };
     let claimed = store.claim_run(lease.clone(), "me", ClaimReason::Asked, 1).await;
     assert!(matches!(claimed, Err(StoreError::UnknownRun(_))));
     for refused in stale_writes(&store, &lease).await {

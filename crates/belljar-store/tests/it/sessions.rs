@@ -1,16 +1,17 @@
 //! What a later host can tell of a session (B3).
 
+use belljar_contract::SessionId;
 use belljar_store::{NewSession, SessionEnd, Store};
 
 use crate::support::project;
 
 fn new(id: &str, created_ms: i64) -> NewSession {
     NewSession {
-        id: id.to_owned(),
+        id: id.into(),
         caller: "test".to_owned(),
         language: "python".to_owned(),
         owner: "1:2".to_owned(),
-        forked_from: (id != "a").then(|| "a".to_owned()),
+        forked_from: (id != "a").then(|| "a".into()),
         created_ms,
     }
 }
@@ -23,14 +24,14 @@ fn end(code: &str, at_ms: i64) -> SessionEnd {
 async fn b3_why_a_session_ended_is_known_to_the_next_host() {
     let (directory, store) = project();
     store.begin_sessions(vec![new("a", 1), new("b", 2)]).await.unwrap();
-    store.end_session("a", 5, end("idle", 7)).await.unwrap();
+    store.end_session(&"a".into(), 5, end("idle", 7)).await.unwrap();
     // The first reason stays.
-    store.end_session("a", 9, end("destroyed", 9)).await.unwrap();
+    store.end_session(&"a".into(), 9, end("destroyed", 9)).await.unwrap();
     let next = Store::open(directory.path()).unwrap();
-    let a = next.session("a").await.unwrap().unwrap();
+    let a = next.session(&"a".into()).await.unwrap().unwrap();
     assert_eq!((a.began, a.last_used_ms, a.end), (new("a", 1), 5, Some(end("idle", 7))));
-    assert_eq!(next.session("none").await.unwrap(), None);
-    let ids = async |without_end| -> Vec<String> {
+    assert_eq!(next.session(&"none".into()).await.unwrap(), None);
+    let ids = async |without_end| -> Vec<SessionId> {
         let found = next.sessions(9, without_end).await.unwrap();
         found.into_iter().map(|session| session.began.id).collect()
     };

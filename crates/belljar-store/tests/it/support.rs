@@ -23,7 +23,7 @@ pub(crate) fn sql(directory: &Path) -> rusqlite::Connection {
 
 pub(crate) fn new_run(id: &str, started_ms: i64) -> NewRun {
     NewRun {
-        id: id.to_owned(),
+        id: id.into(),
         caller: "test".to_owned(),
         language: "typescript".to_owned(),
         code: "return 1".to_owned(),

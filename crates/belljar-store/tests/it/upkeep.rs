@@ -58,7 +58,7 @@ async fn an_older_file_is_rewritten_once() {
     assert_eq!(store.shrink(100).await.unwrap(), 0);
     store.compact().await.unwrap();
     assert_eq!(store.shrink_mode().await.unwrap(), ShrinkMode::InSteps);
-    assert!(store.run("kept").await.unwrap().is_some());
+    assert!(store.run(&"kept".into()).await.unwrap().is_some());
     begin(&store, "after").await;
     assert_eq!(drop_orphans(&store, 2).await.records, 2);
     while store.shrink(500).await.unwrap() > 0 {}
@@ -86,8 +86,8 @@ async fn o1_a_copy_has_what_was_committed_while_others_write() {
     let files = fs::read_dir(directory.path().join("copy")).unwrap().count();
     assert_eq!(files, 1);
     let copy = Store::open(&directory.path().join("copy")).unwrap();
-    assert!(!copy.journal("run_a").await.unwrap().is_empty());
-    assert_eq!(store.journal("run_a").await.unwrap().len(), 49);
+    assert!(!copy.journal(&"run_a".into()).await.unwrap().is_empty());
+    assert_eq!(store.journal(&"run_a".into()).await.unwrap().len(), 49);
     assert_eq!(copy.shrink_mode().await.unwrap(), ShrinkMode::InSteps);
 }
 

@@ -8,9 +8,11 @@ use std::{
     path::Path,
 };
 
+use belljar_contract::WorkflowStatus;
 use belljar_store::{
     ClaimReason, IntentChange, LeaseRequest, NewWorkflowRow, QueuedCommand, Store, StoreError,
-    WorkflowBatch, WorkflowEventRow, WorkflowInputRow, WorkflowLease, WorkflowRecordError,
+    WorkflowBatch, WorkflowEventRow, WorkflowFilter, WorkflowInputRow, WorkflowLease,
+    WorkflowRecordError,
 };
 
 use crate::support::{CHILD, drop_orphans, killed_child, project, sql};
@@ -125,7 +127,7 @@ async fn f3_blobs_of_workflows_stay_as_long_as_they_are_needed() {
     store.prune_workflow("flow").await.unwrap();
     assert_eq!(drop_orphans(&store, i64::MAX).await.records, 2);
     let state = Some(belljar_store::WorkflowStatusUpdate {
-        status: "ended".to_owned(),
+        status: WorkflowStatus::Completed,
         due_ms: i64::MAX,
         finished: true,
     });
@@ -171,4 +173,18 @@ async fn f3_a_missing_input_is_damage() {
     sql(directory.path()).execute_batch("DELETE FROM flow_inputs WHERE seq = 1").unwrap();
     let loaded = store.load_workflow("flow", None).await;
     assert!(matches!(loaded, Err(StoreError::Damaged { .. })), "{loaded:?}");
+}
+
+/// A status of some other version: one row must not hide the others.
+#[tokio::test]
+async fn an_unknown_status_does_not_hide_the_others() {
+    let (directory, store) = project();
+    create(&store, "known").await;
+    create(&store, "other").await;
+    let changed = "UPDATE flows SET status = 'hibernating' WHERE id = 'other'";
+    sql(directory.path()).execute(changed, []).unwrap();
+    let rows = store.workflows(WorkflowFilter::default(), None, 10).await.unwrap();
+    let mut found: Vec<_> = rows.iter().map(|row| (row.id.as_str(), row.status)).collect();
+    found.sort_by_key(|(id, _)| *id);
+    assert_eq!(found, [("known", WorkflowStatus::Created), ("other", WorkflowStatus::Failed)]);
 }

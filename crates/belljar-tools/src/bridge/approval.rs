@@ -2,21 +2,22 @@
 
 use std::time::Duration;
 
+use belljar_contract::{ApprovalId, ApprovalQuestion, ErrorCode, RunId, hex};
 use belljar_store::{Approval, ApprovalState, NewApproval, Store, StoreError};
-use belljar_wire::{ErrorCode, ToolCall, ToolFault};
+use belljar_wire::{ToolCall, ToolFault};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use super::{Bridge, RunContext};
-use crate::{arguments::is_recorded_as, hex::hex};
+use crate::arguments::is_recorded_as;
 
 /// A call that waits for a person, as it is shown to them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ApprovalNotice {
     /// Its id, by which it is decided.
-    pub id: String,
+    pub id: ApprovalId,
     /// The run that waits.
-    pub run_id: String,
+    pub run_id: RunId,
     /// The tool, as `server__tool`.
     pub tool: String,
     /// The arguments, as JSON.
@@ -37,26 +38,6 @@ pub(super) enum Consent {
     Given,
     Denied,
     Expired,
-}
-
-/// The question about a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ApprovalQuestion {
-    /// May it be made?
-    MayCall,
-    /// It may have happened; may it be repeated? A repeated call that is in doubt again is a new
-    /// question: the person who agreed to the first has not seen it.
-    MayRepeat { times_sent: u32 },
-}
-
-impl ApprovalQuestion {
-    fn kind(self) -> String {
-        match self {
-            Self::MayCall => "ask".to_owned(),
-            Self::MayRepeat { times_sent: 0 | 1 } => "in_doubt".to_owned(),
-            Self::MayRepeat { times_sent } => format!("in_doubt_{times_sent}"),
-        }
-    }
 }
 
 /// A question about a call in doubt never expires in practice: ten years.
@@ -84,7 +65,7 @@ impl Bridge {
             id: approval_id(&run.run_id, call.call, question),
             run_id: run.run_id.clone(),
             call: call.call,
-            kind: question.kind(),
+            question,
             tool: tool.to_owned(),
             arguments,
             caller: run.caller.clone(),
@@ -139,7 +120,7 @@ impl Bridge {
 /// approval is closed.
 struct PendingApproval<'a> {
     store: &'a Store,
-    id: Option<&'a str>,
+    id: Option<&'a ApprovalId>,
     now_ms: fn() -> i64,
 }
 
@@ -148,11 +129,15 @@ impl Drop for PendingApproval<'_> {
         let (Some(id), Ok(runtime)) = (self.id, tokio::runtime::Handle::try_current()) else {
             return;
         };
-        let (store, id, now_ms) = (self.store.clone(), id.to_owned(), self.now_ms);
+        let (store, id, now_ms) = (self.store.clone(), id.clone(), self.now_ms);
         runtime.spawn(async move {
             if let Err(error) = store.close_orphaned_approval(&id, now_ms()).await {
                 let error = &error as &dyn std::error::Error;
-                tracing::warn!(error, id, "an approval without a waiting call was not closed");
+                tracing::warn!(
+                    error,
+                    id = id.as_str(),
+                    "an approval without a waiting call was not closed"
+                );
             }
         });
     }
@@ -172,11 +157,11 @@ fn notice(asked: &NewApproval, reason: &str) -> ApprovalNotice {
 }
 
 /// Equal for equal calls, so that a replay finds the earlier approval.
-fn approval_id(run_id: &str, call: u32, question: ApprovalQuestion) -> String {
-    let text = format!("{run_id}/{call}/{}", question.kind());
-    let mut id = hex(&Sha256::digest(text.as_bytes()));
+fn approval_id(run_id: &RunId, call: u32, question: ApprovalQuestion) -> ApprovalId {
+    let text = format!("{run_id}/{call}/{question}");
+    let mut id = hex::encode(&Sha256::digest(text.as_bytes()));
     id.truncate(ID_DIGITS);
-    format!("apr_{id}")
+    format!("{}{id}", ApprovalId::PREFIX).into()
 }
 
 fn code_line(code: &str, line: Option<u32>) -> Option<String> {

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use belljar_contract::hex;
 use belljar_store::{AuditId, AuditRow, SENT};
 use belljar_wire::{ToolCall, ToolFault};
 use sha2::{Digest, Sha256};
@@ -9,7 +10,7 @@ use sha2::{Digest, Sha256};
 use super::{
     AuditTiming, Bridge, RunContext, ToolReach, approval::store_failed, call::written_name,
 };
-use crate::{PolicyDecision, PolicyVerdict, Tool, hex::hex, visible::line};
+use crate::{PolicyDecision, PolicyVerdict, Tool, visible::line};
 
 /// The audit row of a call, until it is written.
 #[derive(Debug)]
@@ -80,7 +81,7 @@ impl Audit {
             decision: String::new(),
             reason,
             caller: run.caller.clone(),
-            argument_hash: hex(&Sha256::digest(&call.arguments)),
+            argument_hash: hex::encode(&Sha256::digest(&call.arguments)),
             started_ms: (bridge.config.now_ms)(),
             duration_ms: 0.0,
             outcome: String::new(),

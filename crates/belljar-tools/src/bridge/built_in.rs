@@ -2,7 +2,8 @@
 
 use std::fmt::Display;
 
-use belljar_wire::{ErrorCode, ToolCall, ToolFault};
+use belljar_contract::ErrorCode;
+use belljar_wire::{ToolCall, ToolFault};
 use serde::Deserialize;
 use serde_json::{Value, json};
 

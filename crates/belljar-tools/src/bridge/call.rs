@@ -5,13 +5,14 @@ use std::{
     time::{Duration, Instant},
 };
 
+use belljar_contract::{ApprovalQuestion, ErrorCode};
 use belljar_store::{AuditId, AuditRow, Store};
-use belljar_wire::{ErrorCode, ToolCall, ToolFault};
+use belljar_wire::{ToolCall, ToolFault};
 use serde_json::{Map, Value};
 
 use super::{
     Bridge, RunContext,
-    approval::{ApprovalQuestion, Consent, store_failed},
+    approval::{Consent, store_failed},
     audit::Audit,
 };
 use crate::{

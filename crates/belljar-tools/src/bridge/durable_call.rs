@@ -5,13 +5,13 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
+use belljar_contract::{ApprovalQuestion, ErrorCode};
 use belljar_store::{ApprovalState, AuditId, AuditRow, JournalRow, Lease, Store, StoreError};
-use belljar_wire::{ErrorCode, GuestInput, StopReason, ToolCall, ToolFault};
+use belljar_wire::{GuestInput, StopReason, ToolCall, ToolFault};
 use tokio::sync::mpsc;
 
 use super::{
     Bridge, RunContext,
-    approval::ApprovalQuestion,
     audit::Audit,
     built_in,
     call::{CheckedCall, Gate},

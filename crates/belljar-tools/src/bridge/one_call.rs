@@ -1,7 +1,8 @@
 //! One durable call without guest code: a task of a workflow.
 
+use belljar_contract::ErrorCode;
 use belljar_store::{Lease, Store};
-use belljar_wire::{ErrorCode, GuestInput, StopReason, ToolCall, ToolFault};
+use belljar_wire::{GuestInput, StopReason, ToolCall, ToolFault};
 use tokio::sync::mpsc;
 
 use super::{Bridge, RunBridge, RunContext};

@@ -10,8 +10,9 @@ use std::{
     time::Duration,
 };
 
+use belljar_contract::ErrorCode;
 use belljar_store::{Lease, Store};
-use belljar_wire::{ErrorCode, GuestAsk, GuestInput, StopReason, ToolCall, ToolFault, ToolReply};
+use belljar_wire::{GuestAsk, GuestInput, StopReason, ToolCall, ToolFault, ToolReply};
 use tokio::{
     sync::{mpsc, watch},
     task::{AbortHandle, JoinSet},

@@ -2,8 +2,9 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use belljar_contract::ErrorCode;
 use belljar_store::{Lease, Store, StoreError};
-use belljar_wire::{ErrorCode, GuestInput, StopReason, ToolFault, ToolReply};
+use belljar_wire::{GuestInput, StopReason, ToolFault, ToolReply};
 use tokio::sync::{mpsc, watch};
 
 use super::run::Sink;

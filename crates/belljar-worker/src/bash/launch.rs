@@ -16,7 +16,8 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use belljar_wire::{ErrorCode, GuestError, RunCommand};
+use belljar_contract::ErrorCode;
+use belljar_wire::{GuestError, RunCommand};
 use rustix::{
     io::{FdFlags, fcntl_dupfd_cloexec, fcntl_setfd},
     pipe::{PipeFlags, pipe_with},

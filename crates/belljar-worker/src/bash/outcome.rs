@@ -2,7 +2,8 @@
 
 use std::os::unix::process::ExitStatusExt;
 
-use belljar_wire::{ErrorCode, GuestError, RunCommand, RunValue};
+use belljar_contract::ErrorCode;
+use belljar_wire::{GuestError, RunCommand, RunValue};
 
 use super::{
     commands,

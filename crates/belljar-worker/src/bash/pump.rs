@@ -11,7 +11,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use belljar_wire::{Event, RunCommand, Stream};
+use belljar_contract::Stream;
+use belljar_wire::{Event, RunCommand};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,

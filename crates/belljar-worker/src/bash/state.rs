@@ -7,7 +7,8 @@
 
 use std::fmt::Write as _;
 
-use belljar_wire::{ErrorCode, GuestError, RunCommand};
+use belljar_contract::ErrorCode;
+use belljar_wire::{GuestError, RunCommand};
 
 use super::commands;
 

@@ -3,7 +3,7 @@
 //! Reading may run guest code (a getter, a proxy); what that throws is ignored, and the error is
 //! reported without the part.
 
-use belljar_wire::{ErrorCode, ErrorKind};
+use belljar_contract::{ErrorCode, ErrorKind};
 use rquickjs::{Ctx, IntoAtom, Object, Value, atom::PredefinedAtom};
 
 use super::{

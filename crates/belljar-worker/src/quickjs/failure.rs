@@ -1,6 +1,7 @@
 //! Turns a failed run into the error that the agent gets: code, message, place and hint.
 
-use belljar_wire::{ErrorCode, Event, GuestError, GuestLimits};
+use belljar_contract::ErrorCode;
+use belljar_wire::{Event, GuestError, GuestLimits};
 use rquickjs::{Ctx, Error, Persistent, Type, Value};
 
 use super::{

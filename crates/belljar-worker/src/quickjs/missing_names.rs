@@ -3,7 +3,7 @@
 //! They stay undefined, so that `typeof` is right; code that uses one anyway ends in a
 //! ReferenceError, whose code and hint are here.
 
-use belljar_wire::ErrorCode;
+use belljar_contract::ErrorCode;
 
 use super::hints;
 

@@ -2,7 +2,8 @@
 
 use std::rc::Rc;
 
-use belljar_wire::{ErrorCode, Event};
+use belljar_contract::ErrorCode;
+use belljar_wire::Event;
 use rquickjs::{
     Constructor, Ctx, Error, Exception, Module, Object, Result, Runtime,
     loader::{ImportAttributes, Loader, Resolver},

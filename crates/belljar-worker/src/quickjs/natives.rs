@@ -2,7 +2,8 @@
 
 use std::rc::Rc;
 
-use belljar_wire::{Event, Stream};
+use belljar_contract::Stream;
+use belljar_wire::Event;
 use rquickjs::{Ctx, Error, Exception, Function, Object, Result, String as JsString, TypedArray};
 
 use super::{current_run::CurrentRun, frames::describe, hints, random, text::text_of};

@@ -1,6 +1,7 @@
 //! What code leaves in the global `state`: handed on beside its value.
 
-use belljar_wire::{Event, GuestLimits, RunValue, Stream};
+use belljar_contract::Stream;
+use belljar_wire::{Event, GuestLimits, RunValue};
 use rquickjs::{Ctx, Value};
 
 use super::{

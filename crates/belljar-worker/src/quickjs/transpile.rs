@@ -17,7 +17,8 @@ mod syntax;
 
 use std::path::{Path, PathBuf};
 
-use belljar_wire::{GuestError, Language};
+use belljar_contract::Language;
+use belljar_wire::GuestError;
 use oxc::{
     allocator::Allocator,
     ast::{ast::Program, builder::AstBuilder},

@@ -2,7 +2,8 @@
 
 use std::{fs, os::unix::fs::symlink, path::Path};
 
-use belljar_wire::{Language, RunCommand};
+use belljar_contract::Language;
+use belljar_wire::RunCommand;
 use belljar_worker::bash::{Bash, BashSetup, DEFAULT_COMMANDS};
 
 use crate::harness::{Outcome, Place, command, run_on, run_session};

@@ -1,6 +1,7 @@
 //! A script that does not end with 0 is an error with its code and, where known, its line (A3, A7).
 
-use belljar_wire::{ErrorCode, GuestError};
+use belljar_contract::ErrorCode;
+use belljar_wire::GuestError;
 
 use crate::bash_cell::{ShellCell, run, script};
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use belljar_wire::Stream;
+use belljar_contract::Stream;
 
 use crate::bash_cell::run;
 

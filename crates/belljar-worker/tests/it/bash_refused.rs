@@ -1,6 +1,6 @@
 //! Commands that were not granted are refused, told and logged (A3, A4).
 
-use belljar_wire::{ErrorCode, Stream};
+use belljar_contract::{ErrorCode, Stream};
 use serde_json::json;
 
 use crate::bash_cell::{ShellCell, run};

@@ -2,7 +2,8 @@
 
 use std::fs;
 
-use belljar_wire::{ErrorCode, RunCommand, Stream};
+use belljar_contract::{ErrorCode, Stream};
+use belljar_wire::RunCommand;
 use serde_json::{Value, json};
 
 use crate::{

@@ -1,6 +1,6 @@
 //! What goes into a script and what comes out of it (A3, A5).
 
-use belljar_wire::{ErrorCode, Stream};
+use belljar_contract::{ErrorCode, Stream};
 use serde_json::{Value, json};
 
 use crate::bash_cell::{ShellCell, run, script};

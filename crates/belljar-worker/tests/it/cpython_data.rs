@@ -1,6 +1,6 @@
 //! numpy, pandas and matplotlib in Python code (A2, A8, A9).
 
-use belljar_wire::ErrorCode;
+use belljar_contract::ErrorCode;
 use serde_json::{Value, json};
 
 use crate::cpython_harness::{Python, command, run_command, value_in};

@@ -1,6 +1,6 @@
 //! How failures of Python code are told (A7).
 
-use belljar_wire::ErrorCode;
+use belljar_contract::ErrorCode;
 
 use crate::cpython_harness::{Python, command, granted, run, run_command};
 

@@ -15,14 +15,16 @@ use std::{
     sync::OnceLock,
 };
 
+use belljar_contract::Language;
 use belljar_wire::{
-    Caps, Command, Event, GuestGrants, GuestLimits, Language, RunCommand, RunValue, read_message,
+    Caps, Command, Event, GuestGrants, GuestLimits, RunCommand, RunValue, read_message,
     write_message,
 };
 use serde_json::Value;
 
-pub(crate) use crate::harness::Outcome;
 use crate::harness::state_of;
+
+pub(crate) use crate::harness::Outcome;
 
 const LAUNCHER: &str = include_str!("cpython_launcher.py");
 const GUEST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/cpython/guest");

@@ -1,6 +1,6 @@
 //! What the value of Python code is, and that the rewriting behind it shows nowhere (A2).
 
-use belljar_wire::ErrorCode;
+use belljar_contract::ErrorCode;
 use serde_json::{Value, json};
 
 use crate::cpython_harness::{Python, command, run, run_command, value};

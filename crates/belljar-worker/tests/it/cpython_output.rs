@@ -1,6 +1,6 @@
 //! What Python code prints, and the helpers that print (A9, A11).
 
-use belljar_wire::{ErrorCode, Stream};
+use belljar_contract::{ErrorCode, Stream};
 use serde_json::json;
 
 use crate::cpython_harness::{Python, granted, run, run_command};

@@ -1,6 +1,7 @@
 //! Restricted mode: what Python code may not import or call unless it was granted (A2).
 
-use belljar_wire::{ErrorCode, GuestGrants};
+use belljar_contract::ErrorCode;
+use belljar_wire::GuestGrants;
 use serde_json::json;
 
 use crate::cpython_harness::{Python, command, granted, run, run_command};

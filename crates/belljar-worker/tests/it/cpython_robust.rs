@@ -1,6 +1,6 @@
 //! Python code that breaks things around it still gets its answer (A7, A9).
 
-use belljar_wire::ErrorCode;
+use belljar_contract::ErrorCode;
 use serde_json::{Value, json};
 
 use crate::cpython_harness::{run, value};

@@ -1,6 +1,7 @@
 //! Python in a session: what one run makes is there in the next (B1).
 
-use belljar_wire::{ErrorCode, RunCommand, Stream};
+use belljar_contract::{ErrorCode, Stream};
+use belljar_wire::RunCommand;
 use serde_json::{Value, json};
 
 use crate::{

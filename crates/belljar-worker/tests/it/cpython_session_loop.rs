@@ -2,8 +2,9 @@
 
 use std::{io::Write, os::unix::net::UnixStream};
 
+use belljar_contract::ErrorCode;
 use belljar_wire::{
-    Caps, Command, ErrorCode, Event, RunCommand, RunValue, ToolReply, read_message, write_message,
+    Caps, Command, Event, RunCommand, RunValue, ToolReply, read_message, write_message,
 };
 
 use crate::cpython_harness::{Python, command, connect};

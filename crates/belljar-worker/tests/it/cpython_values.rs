@@ -1,6 +1,6 @@
 //! How Python values travel (A8).
 
-use belljar_wire::ErrorCode;
+use belljar_contract::ErrorCode;
 use serde_json::{Value, json};
 
 use crate::cpython_harness::{Python, command, run, run_command};

@@ -3,7 +3,8 @@
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::PermissionsExt;
 
-use belljar_wire::{ErrorCode, GuestError};
+use belljar_contract::ErrorCode;
+use belljar_wire::GuestError;
 use serde_json::json;
 
 use crate::{

@@ -1,10 +1,9 @@
 //! `fs` and `path` by all the ways code asks for them (A1).
 
-use belljar_wire::ErrorCode;
+use belljar_contract::{ErrorCode, Language};
 use serde_json::json;
 
 use crate::harness::{command, run, run_command, value};
-use belljar_wire::Language;
 
 /// A1: `import` and `require` of what is there just work, with `node:` or without.
 #[test]

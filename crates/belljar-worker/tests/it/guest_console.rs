@@ -1,6 +1,6 @@
 //! The guest's `console`: which stream, which text, and never too much of it (A1).
 
-use belljar_wire::Stream;
+use belljar_contract::Stream;
 
 use crate::harness::run;
 

@@ -1,6 +1,6 @@
 //! Web classes and `Intl` where Node 20 says nothing, less, or something else (A1).
 
-use belljar_wire::Stream;
+use belljar_contract::Stream;
 use serde_json::json;
 
 use crate::harness::{run, value, values};

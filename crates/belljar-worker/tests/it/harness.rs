@@ -8,9 +8,10 @@ use std::{
     thread,
 };
 
+use belljar_contract::{ErrorCode, Language, Stream};
 use belljar_wire::{
-    Caps, Command, ErrorCode, Event, GuestError, GuestGrants, GuestLimits, Language, RunCommand,
-    Stream, read_message, write_message,
+    Caps, Command, Event, GuestError, GuestGrants, GuestLimits, RunCommand, read_message,
+    write_message,
 };
 use belljar_worker::{CodeRunner, HostLink, quickjs::QuickJs};
 use serde_json::Value;

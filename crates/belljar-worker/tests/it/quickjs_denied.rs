@@ -1,6 +1,6 @@
 //! What reaches out of the cell is refused, told and logged (A4).
 
-use belljar_wire::ErrorCode;
+use belljar_contract::ErrorCode;
 use serde_json::json;
 
 use crate::harness::{run, value};

@@ -1,6 +1,6 @@
 //! Code written for Deno is refused in Deno's words, and may catch that as it would there (A4).
 
-use belljar_wire::ErrorCode;
+use belljar_contract::ErrorCode;
 use serde_json::json;
 
 use crate::harness::{Outcome, command, run, run_command, value};

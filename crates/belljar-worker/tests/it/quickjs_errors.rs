@@ -1,6 +1,7 @@
 //! What the agent is told when its code throws (A7).
 
-use belljar_wire::{ErrorCode, GuestError};
+use belljar_contract::ErrorCode;
+use belljar_wire::GuestError;
 use serde_json::json;
 
 use crate::harness::{run, value};

@@ -1,6 +1,7 @@
 //! What runs, and what its value is (A1).
 
-use belljar_wire::{Language, RunCommand};
+use belljar_contract::Language;
+use belljar_wire::RunCommand;
 use serde_json::json;
 
 use crate::harness::{command, run_command, value};

@@ -1,6 +1,7 @@
 //! What goes in by `context`, and what comes out beside the value (A11).
 
-use belljar_wire::{ErrorCode, RunCommand, Stream};
+use belljar_contract::{ErrorCode, Stream};
+use belljar_wire::RunCommand;
 use serde_json::json;
 
 use crate::harness::{command, run, run_command, value};

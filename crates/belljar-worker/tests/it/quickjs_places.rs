@@ -1,6 +1,7 @@
 //! Lines and columns are those of the code as written (A7).
 
-use belljar_wire::{ErrorCode, Language, RunCommand};
+use belljar_contract::{ErrorCode, Language};
+use belljar_wire::RunCommand;
 
 use crate::harness::{command, run, run_command};
 

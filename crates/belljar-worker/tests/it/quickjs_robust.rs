@@ -6,7 +6,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use belljar_wire::{ErrorCode, ErrorKind, Language, RunCommand};
+use belljar_contract::{ErrorCode, ErrorKind, Language};
+use belljar_wire::RunCommand;
 use belljar_worker::{CodeRunner, HostLink, quickjs::QuickJs};
 use proptest::prelude::*;
 

@@ -1,6 +1,7 @@
 //! TypeScript in a session: what one run declares is there in the next (B1).
 
-use belljar_wire::{Command, ErrorCode, Event, Language, RunCommand, Stream, ToolReply};
+use belljar_contract::{ErrorCode, Language, Stream};
+use belljar_wire::{Command, Event, RunCommand, ToolReply};
 use belljar_worker::quickjs::QuickJs;
 use serde_json::{Value, json};
 

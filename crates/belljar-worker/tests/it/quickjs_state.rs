@@ -51,7 +51,7 @@ fn a9_a_state_that_is_no_json_is_left_out_and_the_run_goes_on() {
 fn a9_a_getter_in_state_that_never_ends_is_interrupted() {
     let mut endless = command("state = { get x() { for (;;); } }; return 7");
     endless.limits.wall_ms = 300;
-    assert_eq!(run_command(endless).place().0, belljar_wire::ErrorCode::LimitTimeout);
+    assert_eq!(run_command(endless).place().0, belljar_contract::ErrorCode::LimitTimeout);
 }
 
 #[test]

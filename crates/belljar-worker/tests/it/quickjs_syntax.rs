@@ -1,6 +1,7 @@
 //! Code that cannot run says why, and where (A7).
 
-use belljar_wire::{ErrorCode, GuestError, Language, RunCommand};
+use belljar_contract::{ErrorCode, Language};
+use belljar_wire::{GuestError, RunCommand};
 
 use crate::harness::{command, run, run_command};
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use belljar_wire::ErrorCode;
+use belljar_contract::ErrorCode;
 use serde_json::json;
 
 use crate::harness::{run, value};

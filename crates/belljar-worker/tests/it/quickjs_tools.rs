@@ -2,9 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use belljar_wire::{
-    Command, Durable, ErrorCode, Event, RunCommand, ToolCall, ToolFault, ToolReply,
-};
+use belljar_contract::ErrorCode;
+use belljar_wire::{Command, Durable, Event, RunCommand, ToolCall, ToolFault, ToolReply};
 use belljar_worker::quickjs::QuickJs;
 use serde_json::{Value, json};
 

@@ -1,6 +1,7 @@
 //! From values to JSON (A8).
 
-use belljar_wire::{ErrorCode, GuestError, RunCommand};
+use belljar_contract::ErrorCode;
+use belljar_wire::{GuestError, RunCommand};
 use serde_json::json;
 
 use crate::harness::{command, run, run_command, value};

@@ -8,14 +8,13 @@ mod walk;
 
 use std::collections::VecDeque;
 
+use belljar_contract::WorkflowStatus;
 use serde_json::{Map, Value, json};
 
 use super::good;
 use belljar_workflow::ResultShape;
 use belljar_workflow::{Dag, Machine, TaskFailure, WorkflowCommand};
-use belljar_workflow::{
-    Effect, InputKind, MachineInput, TaskOutcome, TaskStart, TaskWork, WorkflowStatus,
-};
+use belljar_workflow::{Effect, InputKind, MachineInput, TaskOutcome, TaskStart, TaskWork};
 
 /// How many inputs a run may take.
 const MOST: usize = 20_000;

@@ -6,6 +6,7 @@ mod step;
 
 use std::collections::BTreeMap;
 
+use belljar_contract::WorkflowStatus;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -16,7 +17,7 @@ use crate::{
         round::{Round, read_open},
         tasks::{FinishedTask, RunningTasks},
     },
-    effect::{InputKind, OpenIntent, Repeatability, TaskStart, TaskWork, WorkflowStatus},
+    effect::{InputKind, OpenIntent, Repeatability, TaskStart, TaskWork},
     machine::{InputRefusal, Machine},
     workflow_store::{
         GiveBack, IntentRow, LoadedWorkflow, QueuedCommand, WorkflowLease, WorkflowStore,

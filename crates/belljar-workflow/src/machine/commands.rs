@@ -1,10 +1,12 @@
 //! Commands: each is taken once, and each is answered.
 
+use belljar_contract::WorkflowStatus;
+
 use super::Machine;
 use super::decide::DecisionAnswer;
 use super::parts::{NodeId, NodeStop};
 use crate::command::{Acknowledgement, WorkflowCommand, is_agent};
-use crate::effect::{Effect, TaskFailure, WorkflowStatus};
+use crate::effect::{Effect, TaskFailure};
 use crate::event::WorkflowEventKind;
 use crate::template::{did_you_mean, near};
 
@@ -75,7 +77,10 @@ impl Machine {
 
     fn abort(&mut self, by: &str, reason: Option<String>) {
         let message = reason.unwrap_or_else(|| format!("aborted by {by}"));
-        self.stop_all(WorkflowStatus::Aborted, TaskFailure::new("aborted", message));
+        self.stop_all(
+            WorkflowStatus::Aborted,
+            TaskFailure::new(WorkflowStatus::Aborted.as_str(), message),
+        );
     }
 
     fn pause(&mut self, by: &str) -> Result<(), String> {

@@ -1,5 +1,6 @@
 //! Decisions: where the workflow asks, and what answers mean.
 
+use belljar_contract::{TaskStatus, WorkflowStatus};
 use serde_json::{Map, Value, json};
 
 use super::Machine;
@@ -8,7 +9,7 @@ use super::parts::{NodeEnd, NodeId, NodePhase, PendingDecision, ScopeKind, Timer
 use super::work::{as_text, template_failure, with_arguments};
 use crate::command::DoubtResolution;
 use crate::dag::{Action, Decider};
-use crate::effect::{DecisionKind, Effect, TaskFailure, WorkflowDecision, WorkflowStatus};
+use crate::effect::{DecisionKind, Effect, TaskFailure, WorkflowDecision};
 use crate::event::WorkflowEventKind;
 
 /// An answer to a decision.
@@ -374,7 +375,7 @@ impl Machine {
                 self.close(number, "fail", by);
                 let message =
                     reason.unwrap_or_else(|| "a person resolved the doubt as a failure".to_owned());
-                self.fail_for_good(id, TaskFailure::new("in_doubt", message));
+                self.fail_for_good(id, TaskFailure::new(TaskStatus::InDoubt.as_str(), message));
             }
         }
         Ok(())

@@ -1,8 +1,10 @@
 //! Events, timers and checkpoints: the machine's side of the outside world.
 
+use belljar_contract::WorkflowStatus;
+
 use super::Machine;
 use super::parts::{Timer, TimerPurpose};
-use crate::effect::{Effect, WorkflowStatus};
+use crate::effect::Effect;
 use crate::event::{WorkflowEvent, WorkflowEventKind};
 
 impl Machine {

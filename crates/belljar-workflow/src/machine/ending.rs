@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use belljar_contract::WorkflowStatus;
 use serde_json::{Map, Value, json};
 
 use super::Machine;
@@ -14,7 +15,7 @@ use super::size::bytes_of_work;
 use super::work::template_failure;
 use crate::bounds;
 use crate::dag::{Action, CONTEXT, LOOP_POSITION_PREFIX, OnError, Task};
-use crate::effect::{SessionUndo, TaskEnding, TaskFailure, TaskOutcome, WorkflowStatus};
+use crate::effect::{SessionUndo, TaskEnding, TaskFailure, TaskOutcome};
 use crate::event::WorkflowEventKind;
 use crate::state::{StateError, check_fits, join, kind, reducer_of};
 use crate::template::render;

@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use belljar_contract::WorkflowStatus;
+
 use super::Machine;
 use super::parts::{NodeId, NodePhase, NodeStop};
 use crate::dag::{Action, Task};
-use crate::effect::{Effect, OpenIntent, Repeatability, TaskFailure, WorkflowStatus};
+use crate::effect::{Effect, OpenIntent, Repeatability, TaskFailure};
 use crate::event::WorkflowEventKind;
 
 impl Machine {

@@ -4,6 +4,7 @@
 //! last first, one at a time, each as an effect with an intent of its own. Then the machine takes
 //! the state of the checkpoint, paused and on a new branch; its numbers continue.
 
+use belljar_contract::WorkflowStatus;
 use serde::{Deserialize, Serialize};
 
 use super::Machine;
@@ -12,7 +13,7 @@ use crate::command::is_agent;
 use crate::dag::Action;
 use crate::effect::{
     Effect, NotUndone, Repeatability, RollbackReport, TaskEnding, TaskFailure, TaskOutcome,
-    TaskStart, TaskWork, WhyNot, WorkflowStatus,
+    TaskStart, TaskWork, WhyNot,
 };
 use crate::event::WorkflowEventKind;
 

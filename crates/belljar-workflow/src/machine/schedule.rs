@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use belljar_contract::WorkflowStatus;
 use serde_json::Value;
 
 use super::Machine;
@@ -13,7 +14,7 @@ use super::size::bytes_of_work;
 use super::view::kind;
 use super::work::template_failure;
 use crate::dag::{Action, Task, Wait};
-use crate::effect::{Effect, TaskFailure, TaskStart, TaskWork, WorkflowStatus};
+use crate::effect::{Effect, TaskFailure, TaskStart, TaskWork};
 use crate::event::WorkflowEventKind;
 use crate::template::{TemplateError, holds, render};
 

@@ -4,13 +4,14 @@
 //! Its result is held. When the task's turn comes, its work is rendered again: if it is the same,
 //! the result is used, otherwise it is dropped.
 
+use belljar_contract::WorkflowStatus;
 use serde_json::Value;
 
 use super::Machine;
 use super::names::NameLookup;
 use super::parts::{NodeId, NodePhase, SpeculativeRun};
 use crate::dag::Action;
-use crate::effect::{Effect, TaskEnding, TaskOutcome, WorkflowStatus};
+use crate::effect::{Effect, TaskEnding, TaskOutcome};
 use crate::event::WorkflowEventKind;
 use crate::template::holds;
 

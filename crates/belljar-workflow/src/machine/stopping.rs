@@ -1,12 +1,13 @@
 //! Stopping tasks, and the end of scopes and of the workflow.
 
+use belljar_contract::WorkflowStatus;
 use serde_json::Value;
 
 use super::Machine;
 use super::ending::timeout;
 use super::parts::{NodeEnd, NodeId, NodePhase, NodeStop, ROOT, ScopeId};
 use super::work::template_failure;
-use crate::effect::{Effect, Finish, TaskFailure, WorkflowStatus};
+use crate::effect::{Effect, Finish, TaskFailure};
 use crate::event::WorkflowEventKind;
 
 impl Machine {

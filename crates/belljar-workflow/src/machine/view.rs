@@ -2,13 +2,14 @@
 
 use std::sync::LazyLock;
 
+use belljar_contract::{TaskStatus, WorkflowStatus};
 use serde_json::{Map, Value};
 
 use super::parts::{NodeEnd, NodePhase, ROOT, ScopeKind, TaskNode};
-use super::{Machine, TaskStatus, TaskView, WorkflowFiles};
+use super::{Machine, TaskView, WorkflowFiles};
 use crate::command::Acknowledgement;
 use crate::dag::{Action, Dag};
-use crate::effect::{RollbackReport, TaskFailure, WorkflowDecision, WorkflowStatus};
+use crate::effect::{RollbackReport, TaskFailure, WorkflowDecision};
 
 static NONE: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
 

@@ -1,5 +1,6 @@
 //! Renders a task into work that can be performed, and gives it a key.
 
+use belljar_contract::hex;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
@@ -67,8 +68,7 @@ impl Machine {
             made_ms => json!([self.flow, made_ms, self.branch, instance, work]),
         };
         canonical(&effect, &mut text);
-        let digest = Sha256::digest(text.as_bytes());
-        digest.iter().map(|byte| format!("{byte:02x}")).collect()
+        hex::encode(&Sha256::digest(text.as_bytes()))
     }
 
     /// Whether a node's code sees the workflow's files.

@@ -2,9 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
+use belljar_contract::WorkflowStatus;
 use belljar_workflow::{
     DoubtResolution, Driver, DriverOptions, LeaveReason, SqliteWorkflowStore, WorkflowCommand,
-    WorkflowError, WorkflowEventKind, WorkflowStatus, WorkflowStoreError, Workflows,
+    WorkflowError, WorkflowEventKind, WorkflowStoreError, Workflows,
 };
 use serde_json::{Map, json};
 use tempfile::TempDir;

@@ -13,6 +13,7 @@ mod values;
 
 use std::{fmt::Debug, pin::Pin};
 
+use belljar_contract::WorkflowStatus;
 use belljar_workflow::workflow_store::{
     ClaimReason, IntentChange, LeaseRequest, NewWorkflowRow, WorkflowBatch, WorkflowEventRow,
     WorkflowInputRow, WorkflowLease, WorkflowStatusUpdate, WorkflowStore, WorkflowStoreError,
@@ -165,6 +166,10 @@ fn closed(key: &str, at: u64) -> IntentChange {
     IntentChange::Close { key: key.to_owned(), at }
 }
 
-pub(crate) fn standing(status: &str, due_ms: i64, finished: bool) -> Option<WorkflowStatusUpdate> {
-    Some(WorkflowStatusUpdate { status: status.to_owned(), due_ms, finished })
+pub(crate) fn standing(
+    status: WorkflowStatus,
+    due_ms: i64,
+    finished: bool,
+) -> Option<WorkflowStatusUpdate> {
+    Some(WorkflowStatusUpdate { status, due_ms, finished })
 }

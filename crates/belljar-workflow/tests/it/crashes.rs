@@ -2,10 +2,10 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
+use belljar_contract::WorkflowStatus;
 use belljar_workflow::{
     DecisionKind, DoubtResolution, DriveError, DriveResult, Driver, LeaveReason,
-    SqliteWorkflowStore, WhyNot, WorkflowCommand, WorkflowEventKind, WorkflowStatus,
-    WorkflowStore as _, Workflows,
+    SqliteWorkflowStore, WhyNot, WorkflowCommand, WorkflowEventKind, WorkflowStore as _, Workflows,
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;

@@ -2,10 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
+use belljar_contract::WorkflowStatus;
 use belljar_workflow::{
     DriveError, Driver, DriverClock as _, DriverOptions, LeaveReason, SqliteWorkflowStore,
-    WhenIdle, WorkflowCommand, WorkflowEvent, WorkflowEventKind, WorkflowStatus,
-    WorkflowStore as _, WorkflowStoreError,
+    WhenIdle, WorkflowCommand, WorkflowEvent, WorkflowEventKind, WorkflowStore as _,
+    WorkflowStoreError,
     workflow_store::{
         ClaimReason, LeaseRequest, ResumeExclusions, WorkflowBatch, WorkflowInputRow,
     },

@@ -2,9 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
+use belljar_contract::WorkflowStatus;
 use belljar_workflow::{
     Driver, LeaveReason, SqliteWorkflowStore, WhyNot, WorkflowCommand, WorkflowError,
-    WorkflowEventKind, WorkflowStatus, WorkflowStore as _, WorkflowStoreError, Workflows,
+    WorkflowEventKind, WorkflowStore as _, WorkflowStoreError, Workflows,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;

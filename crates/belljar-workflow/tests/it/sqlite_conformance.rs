@@ -1,6 +1,7 @@
 //! The store over SQLite keeps every promise of the port (F3), and the suite notices a store that
 //! breaks one. What the port does not offer, forgetting a workflow, is tested here as well.
 
+use belljar_contract::WorkflowStatus;
 use belljar_store::Store;
 use belljar_workflow::{
     SqliteWorkflowStore, WorkflowStore as _, WorkflowStoreError,
@@ -102,7 +103,7 @@ async fn f3_blobs_of_a_fork_outlive_its_parent() {
     let lease = owned(&store, "flow").await.unwrap();
     let id = store.put_blob("flow", b"a file".to_vec(), 3).await.unwrap();
     store.fork("flow", 0, "fork", 4, None).await.unwrap();
-    let state = standing("ended", i64::MAX, true);
+    let state = standing(WorkflowStatus::Completed, i64::MAX, true);
     store.commit(&lease, WorkflowBatch { state, ..inputs(Vec::new()) }).await.unwrap();
     store.release(&lease, GiveBack::Free).await.unwrap();
     forget(&store, "flow", 5).await.unwrap();

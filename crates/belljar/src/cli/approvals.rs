@@ -6,9 +6,8 @@ pub(crate) mod text;
 use std::{io, io::Write as _, process::ExitCode};
 
 use anyhow::Context as _;
-use belljar_contract::{RunStatus, Verdict};
+use belljar_contract::{ApprovalKind, RunId, RunStatus, Verdict};
 use belljar_project::{Project, is_owner_alive, now_ms};
-use belljar_server::ApprovalKind;
 use belljar_store::{Approval, ApprovalState, Approvals, DecideError, Store, StoreError};
 use belljar_wire::json::check_keys;
 use serde::{Serialize, de::IgnoredAny};
@@ -69,7 +68,7 @@ struct ApprovalView<'a> {
     id: &'a str,
     state: &'static str,
     /// `call`, or `in_doubt` for a call that may have happened.
-    kind: &'static str,
+    kind: ApprovalKind,
     message: &'static str,
     tool: &'a str,
     arguments: Box<RawValue>,
@@ -91,12 +90,12 @@ impl<'a> From<&'a Approval> for ApprovalView<'a> {
     fn from(approval: &'a Approval) -> Self {
         let Approval { asked, state, decided_by, decided_ms, result } = approval;
         let json = RawValue::from_string(asked.arguments.clone());
-        let kind = kind(asked.is_in_doubt());
+        let kind = asked.question.kind();
         Self {
             id: &asked.id,
             state: state.as_str(),
-            kind: kind.0,
-            message: kind.1,
+            kind,
+            message: kind.message(),
             tool: &asked.tool,
             arguments: json.unwrap_or_else(|_| RawValue::NULL.to_owned()),
             run_id: &asked.run_id,
@@ -110,14 +109,6 @@ impl<'a> From<&'a Approval> for ApprovalView<'a> {
             decided_ms: *decided_ms,
             result: result.clone().and_then(|result| RawValue::from_string(result).ok()),
         }
-    }
-}
-
-/// The kind of an approval and its message, the same as in the HTTP API.
-fn kind(is_in_doubt: bool) -> (&'static str, &'static str) {
-    match is_in_doubt {
-        true => ("in_doubt", ApprovalKind::InDoubt.message()),
-        false => ("call", ApprovalKind::Call.message()),
     }
 }
 
@@ -275,7 +266,7 @@ async fn tell(approval: &Approval, store: Option<&Store>) -> anyhow::Result<()> 
 }
 
 /// Whether the run waits without a process and could be resumed.
-async fn is_resumable(store: &Store, run_id: &str) -> Result<bool, StoreError> {
+async fn is_resumable(store: &Store, run_id: &RunId) -> Result<bool, StoreError> {
     let Some(run) = store.run(run_id).await? else { return Ok(false) };
     let is_running = run.summary.status == RunStatus::Running && is_owner_alive(&run.summary.owner);
     Ok(run.result_json.is_none() && !is_running)

@@ -49,7 +49,7 @@ pub(crate) fn audit(arguments: &AuditArguments, project: &Project) -> anyhow::Re
 async fn find(arguments: &AuditArguments, store: &Store) -> anyhow::Result<Vec<AuditRow>> {
     // Runs without a journal have rows too.
     let run_id = match &arguments.run {
-        Some(id) => Some(find_run(store, id).await.unwrap_or_else(|_| id.clone())),
+        Some(id) => Some(find_run(store, id).await.unwrap_or_else(|_| id.as_str().into())),
         None => None,
     };
     let glob = arguments.tool.as_deref().map(Glob::new);
@@ -103,6 +103,6 @@ fn cells(row: &AuditRow) -> [String; 7] {
         row.outcome.clone(),
         milliseconds(row.duration_ms),
         visible(&row.caller).into_owned(),
-        row.run_id.clone(),
+        row.run_id.to_string(),
     ]
 }

@@ -87,9 +87,9 @@ pub(crate) fn about(result: &RunResult, shown: FrameSource<'_>, style: TextStyle
 fn error_text(error: &RunError, shown: FrameSource<'_>, style: TextStyle) -> String {
     let mut lines = Vec::new();
     let kind = if error.code == ErrorCode::RunAborted {
-        "aborted".to_owned()
+        RunStatus::Aborted.to_string()
     } else if error.code == ErrorCode::RunInterrupted {
-        "interrupted".to_owned()
+        RunStatus::Interrupted.to_string()
     } else {
         format!("{:?}", error.kind)
     };

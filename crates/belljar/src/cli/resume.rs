@@ -3,7 +3,7 @@
 use std::{io, io::Write as _, process::ExitCode};
 
 use anyhow::Context as _;
-use belljar_contract::RunResult;
+use belljar_contract::{RunId, RunResult};
 use belljar_project::{
     Executor, Project, ResumeOutcome,
     config::{ConfigLocations, ProjectSettings},
@@ -84,7 +84,7 @@ impl StoredRun {
         let id = find_run(store, id).await?;
         let record = store.run(&id).await?.with_context(|| format!("there is no run {id}"))?;
         let request = serde_json::from_str::<StoredFileName>(&record.request_json);
-        let file_name = request.map_or_else(|_| id, |request| request.file_name);
+        let file_name = request.map_or_else(|_| id.into(), |request| request.file_name);
         Ok(Self { record, file_name })
     }
 
@@ -95,7 +95,7 @@ impl StoredRun {
 
 async fn resume_run(
     executor: &Executor,
-    id: &str,
+    id: &RunId,
     signals: &mut SignalListener,
 ) -> (anyhow::Result<RunResult>, Option<StopSignal>) {
     let mut stop = None;

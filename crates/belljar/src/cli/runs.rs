@@ -3,7 +3,7 @@
 use std::{io, io::Write as _, process::ExitCode};
 
 use anyhow::{Context as _, bail};
-use belljar_contract::RunStatus;
+use belljar_contract::{RunId, RunStatus};
 use belljar_project::{Project, is_owner_alive, now_ms, run_status};
 use belljar_store::{Lease, RunSummary, Store, StoreError};
 use serde::Serialize;
@@ -120,18 +120,19 @@ fn row(run: &RunView<'_>) -> [String; 5] {
 }
 
 /// Finds a run by its id or a prefix.
-pub(crate) async fn find_run(store: &Store, id: &str) -> anyhow::Result<String> {
-    if store.run(id).await?.is_some() {
-        return Ok(id.to_owned());
+pub(crate) async fn find_run(store: &Store, id: &str) -> anyhow::Result<RunId> {
+    let exact = RunId::from(id);
+    if store.run(&exact).await?.is_some() {
+        return Ok(exact);
     }
-    let bare = id.strip_prefix("run_").unwrap_or(id);
+    let bare = id.strip_prefix(RunId::PREFIX).unwrap_or(id);
     let unknown = || format!("there is no run {id} in this project; `belljar runs` lists them");
     if bare.len() < SHORTEST_PREFIX {
         bail!(unknown());
     }
     let runs = store.runs(MOST_LOOKED_AT, None).await?;
     let is_meant = |run: &&RunSummary| {
-        run.id.strip_prefix("run_").is_some_and(|known| known.starts_with(bare))
+        run.id.strip_prefix(RunId::PREFIX).is_some_and(|known| known.starts_with(bare))
     };
     let mut found = runs.iter().filter(is_meant);
     let first = found.next().with_context(unknown)?;

@@ -77,7 +77,7 @@ fn a12_a_durable_run_keeps_its_engine() {
         assert_eq!(ran(&result), (&json!(2), &json!("quickjs")), "{result:#}");
         let store = belljar_store::Store::open(&place.path().join("work/.belljar")).unwrap();
         let id = result["id"].as_str().unwrap();
-        let record = crate::command::block_on(store.run(id)).unwrap().unwrap();
+        let record = crate::command::block_on(store.run(&id.into())).unwrap().unwrap();
         let request: Value = serde_json::from_str(&record.request_json).unwrap();
         assert_eq!(request.get("engine").and_then(Value::as_str), engine, "{request:#}");
     }

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use belljar_contract::Verdict;
+use belljar_contract::{RunId, Verdict};
 use belljar_project::now_ms;
 use belljar_store::{Approval, Approvals, Store};
 use serde_json::Value;
@@ -101,7 +101,7 @@ impl LedgerProject {
     }
 
     /// The one run there is, once it is there.
-    pub(crate) fn run_id(&self) -> String {
+    pub(crate) fn run_id(&self) -> RunId {
         self.until("a run", || {
             if !self.state().join(belljar_store::FILE_NAME).exists() {
                 return None;
@@ -122,7 +122,7 @@ impl LedgerProject {
     }
 
     pub(crate) fn decide(&self, id: &str, verdict: Verdict) {
-        block_on(self.store().decide(id, verdict, "test", now_ms())).unwrap();
+        block_on(self.store().decide(&id.into(), verdict, "test", now_ms())).unwrap();
     }
 
     pub(crate) fn lines(&self) -> Vec<String> {
@@ -206,7 +206,7 @@ impl LedgerProject {
         let pending = self.pending();
         assert!(!pending.is_empty(), "in doubt, and nothing to decide");
         for question in pending {
-            assert!(question.asked.kind.starts_with("in_doubt"), "{question:?}");
+            assert!(question.asked.is_in_doubt(), "{question:?}");
             let arguments: Value = serde_json::from_str(&question.asked.arguments).unwrap();
             self.decide(&question.asked.id, decide(arguments["key"].as_str().unwrap()));
         }

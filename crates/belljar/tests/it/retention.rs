@@ -31,7 +31,7 @@ fn state(place: &Place) -> PathBuf {
 async fn run(store: &Store, id: &str, days: i64, is_over: bool) -> Lease {
     let at_ms = now_ms() - days * DAY_MS;
     let run = NewRun {
-        id: id.to_owned(),
+        id: id.into(),
         caller: "test".to_owned(),
         language: "typescript".to_owned(),
         code: "return 1".to_owned(),
@@ -135,7 +135,7 @@ fn reliability_6_a_store_that_is_too_large_loses_the_oldest_first() {
 
 fn audit_row(call: u32) -> AuditRow {
     AuditRow {
-        run_id: "run_old".to_owned(),
+        run_id: "run_old".into(),
         call,
         tool: "t".to_owned(),
         decision: "allow".to_owned(),
@@ -251,7 +251,7 @@ fn reliability_5_a_deleted_run_takes_its_values_with_it() {
     let blob = {
         let store = Store::open(&state(&place)).unwrap();
         let bytes = secret("handle").into_bytes();
-        block_on(store.put_run_blob("run_gone", bytes, "text/plain", now_ms())).unwrap()
+        block_on(store.put_run_blob(&"run_gone".into(), bytes, "text/plain", now_ms())).unwrap()
     };
     assert_eq!(place.belljar(&["blob", &blob]).stdout, secret("handle"), "control");
     let removed = place.belljar(&["runs", "rm", "run_gone"]);

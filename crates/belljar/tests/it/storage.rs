@@ -7,6 +7,7 @@ use std::{
     process::{Command, Stdio},
 };
 
+use belljar_contract::WorkflowStatus;
 use belljar_store::Store;
 use belljar_testing::{crash_points, sandboxed};
 use belljar_workflow::{
@@ -246,7 +247,7 @@ fn reliability_14_the_workflows_of_a_frozen_host_are_taken_over() {
     let serving = serve_in(&project.place, &[]);
     within("the workflow's end", || {
         let row = block_on(watched.store().find("frozen")).unwrap()?;
-        (row.status == "completed").then_some(())
+        (row.status == WorkflowStatus::Completed).then_some(())
     });
     assert_eq!(project.count("did safe then"), 1);
     serving.stop();

@@ -2,9 +2,9 @@
 
 use std::{fs, process::Child};
 
-use belljar_contract::RunStatus;
+use belljar_contract::{RunStatus, WorkflowStatus};
 use belljar_testing::sandboxed;
-use belljar_workflow::{WorkflowCommand, WorkflowEventKind, WorkflowStatus};
+use belljar_workflow::{WorkflowCommand, WorkflowEventKind};
 use serde_json::{Value, json};
 
 use crate::{

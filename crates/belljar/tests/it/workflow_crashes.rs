@@ -10,12 +10,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use belljar_contract::Verdict;
+use belljar_contract::{Verdict, WorkflowStatus};
 use belljar_project::now_ms;
 use belljar_store::Approvals;
 use belljar_testing::{crash_points, sandboxed};
 use belljar_workflow::{
-    DoubtResolution, WorkflowEventKind, WorkflowStatus, WorkflowStore as _,
+    DoubtResolution, WorkflowEventKind, WorkflowStore as _,
     workflow_store::{ClaimReason, LeaseRequest},
 };
 use serde_json::{Value, json};

@@ -10,7 +10,8 @@ use std::{
     sync::mpsc,
 };
 
-use belljar_wire::{ErrorCode, GuestError, RunCommand, RunValue};
+use belljar_contract::ErrorCode;
+use belljar_wire::{GuestError, RunCommand, RunValue};
 use belljar_worker::{CodeRunner, HostLink};
 use rustix::fs::{CWD, Mode, OFlags, openat};
 

@@ -13,6 +13,7 @@ use std::{
     time::Duration,
 };
 
+use belljar_contract::Language;
 use belljar_jail::{
     CellGrants, CellKind, CellLimits, KeeperReport, ZygotePlan,
     control::{self, Ids, ZygoteOrder, ZygoteReply},
@@ -20,8 +21,7 @@ use belljar_jail::{
     session::{FIRST_BRANCH, branch_sockets, receive_greeting, send_descriptors},
 };
 use belljar_wire::{
-    Caps, Command, Event, GuestGrants, GuestLimits, Language, RunCommand, read_message,
-    write_message,
+    Caps, Command, Event, GuestGrants, GuestLimits, RunCommand, read_message, write_message,
 };
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},

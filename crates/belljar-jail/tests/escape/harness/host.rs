@@ -277,7 +277,7 @@ async fn beside_a_neighbour(host: &Host, attempt: &Attempt, bait: &Bait) -> Verd
         let planting = request(&format!("plant {}", attempt.name), bait, limits_of(attempt));
         let listener: Arc<dyn Listener> = Arc::new(PlantListener(planted));
         let id = "run_neighbour".to_owned();
-        let options = RunOptions { id: Some(id), tools: None, listener: Some(listener) };
+        let options = RunOptions { id: Some(id.into()), tools: None, listener: Some(listener) };
         async move { host.run_with(planting, options, async { drop(stop.await) }).await }
     });
     // An error is the end of the neighbour, which is told below.

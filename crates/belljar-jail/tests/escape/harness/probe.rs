@@ -1,6 +1,7 @@
 //! The engine of the suite: native code that makes attempts, as an engine's exploit would.
 
-use belljar_wire::{ErrorCode, Event, GuestError, RunCommand, RunValue, Stream};
+use belljar_contract::{ErrorCode, Stream};
+use belljar_wire::{Event, GuestError, RunCommand, RunValue};
 use belljar_worker::{CodeRunner, HostLink};
 use serde::{Deserialize, Serialize};
 

@@ -1,15 +1,13 @@
 //! The status and the events of a workflow, as clients see them.
 
-use belljar_server::{
-    ApprovalKind, EventEffect, WorkflowEventInfo, WorkflowQuestion, WorkflowReport,
-};
+use belljar_contract::{ApprovalKind, WorkflowStatus};
+use belljar_server::{EventEffect, WorkflowEventInfo, WorkflowQuestion, WorkflowReport};
 use belljar_workflow::{
     Decider, DecisionKind, Machine, TaskView, WorkflowDecision, WorkflowEvent, WorkflowEventKind,
-    WorkflowStatus,
 };
 use serde_json::{Map, Value, json};
 
-use crate::{NEEDS_ATTENTION, QUEUED, TaskQuestion};
+use crate::TaskQuestion;
 
 /// The status of a workflow; with its place in the queue if it waits there, and with the reason if
 /// hosts leave it alone.
@@ -21,10 +19,17 @@ pub(super) fn of(
 ) -> WorkflowReport {
     let dag = machine.dag();
     let decisions = machine.decisions();
+    let status = if attention.is_some() {
+        WorkflowStatus::NeedsAttention
+    } else if machine.status() == WorkflowStatus::New {
+        WorkflowStatus::Queued
+    } else {
+        machine.status()
+    };
     let mut value = json!({
         "id": machine.flow(),
         "name": dag.name,
-        "status": machine.status(),
+        "status": status,
         "events": machine.last_event(),
         "branch": machine.branch(),
         "checkpoint": machine.taken(),
@@ -38,11 +43,7 @@ pub(super) fn of(
         if let Some(place) = place {
             fields.insert("queue".to_owned(), json!(place));
         }
-        if machine.status() == WorkflowStatus::New {
-            fields.insert("status".to_owned(), json!(QUEUED));
-        }
         if let Some(attention) = attention {
-            fields.insert("status".to_owned(), json!(NEEDS_ATTENTION));
             fields.insert("attention".to_owned(), json!(attention));
         }
         if let Some(failure) = machine.failure() {
@@ -57,6 +58,7 @@ pub(super) fn of(
         .filter(|decision| decision.by == Decider::Human && decision.kind != DecisionKind::InDoubt);
     WorkflowReport {
         value,
+        status,
         last_event: machine.last_event(),
         is_over: machine.status().is_over(),
         questions: asked.map(question).collect(),

@@ -1,5 +1,6 @@
 //! The answers about workflows for a model: short, with the next step.
 
+use belljar_contract::{ApprovalKind, TaskStatus, WorkflowStatus};
 use rmcp::model::CallToolResult;
 use serde_json::{Map, Value, json};
 
@@ -44,10 +45,9 @@ const PASSED: &[&str] =
 /// The state of a workflow.
 pub(super) fn report(report: &WorkflowReport) -> CallToolResult {
     let given = |name: &str| report.value.get(name).filter(|value| !value.is_null());
-    let status = given("status").and_then(Value::as_str).unwrap_or("failed");
     let mut shown = Map::new();
     let mut show = |name: &str, value: Value| drop(shown.insert(name.to_owned(), value));
-    show("status", json!(status));
+    show("status", json!(report.status));
     show("workflow_id", given("id").cloned().unwrap_or_default());
     for name in PASSED {
         if let Some(value) = given(name).filter(|value| **value != json!([])) {
@@ -69,7 +69,10 @@ pub(super) fn report(report: &WorkflowReport) -> CallToolResult {
         show("message", json!(next(report)));
         show("commands", json!(COMMANDS));
     }
-    answer::structured(Value::Object(shown), matches!(status, "failed" | "aborted"))
+    answer::structured(
+        Value::Object(shown),
+        matches!(report.status, WorkflowStatus::Failed | WorkflowStatus::Aborted),
+    )
 }
 
 fn next(report: &WorkflowReport) -> String {
@@ -107,7 +110,7 @@ fn doubt(report: &WorkflowReport, id: &str) -> Option<String> {
     let text = |of: &Value, name: &str| {
         of.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
     };
-    let is_in_doubt = |one: &&Value| text(one, "kind") == "in_doubt";
+    let is_in_doubt = |one: &&Value| one.get("kind") == Some(&json!(ApprovalKind::InDoubt));
     let happened = "A call may or may not have happened, and the task waits until a person has \
                     checked";
     let instruction = "Tell the user, then call get_workflow.";
@@ -141,7 +144,15 @@ fn tasks_in_short(tasks: &[Value]) -> (Value, Vec<Value>) {
         let status = task.get("status").and_then(Value::as_str).unwrap_or("unknown");
         let count = counted.get(status).and_then(Value::as_u64).unwrap_or(0);
         counted.insert(status.to_owned(), json!(count + 1));
-        let is_plain = matches!(status, "completed" | "skipped" | "waiting" | "ready");
+        let is_plain = matches!(
+            TaskStatus::from_name(status),
+            Some(
+                TaskStatus::Completed
+                    | TaskStatus::Skipped
+                    | TaskStatus::Waiting
+                    | TaskStatus::Ready
+            )
+        );
         if !is_plain && named.len() < MOST_NAMED {
             let parts = ["task", "status", "failure"];
             let parts = parts.into_iter().filter_map(|part| {
@@ -211,7 +222,7 @@ pub(super) fn failed(error: &WorkflowApiError) -> CallToolResult {
     if let (Some(fields), Some(hint)) = (reported.as_object_mut(), hint) {
         fields.insert("hint".to_owned(), json!(hint));
     }
-    answer::structured(json!({"status": "failed", "error": reported}), true)
+    answer::structured(json!({"status": WorkflowStatus::Failed, "error": reported}), true)
 }
 
 /// The form for a question of a workflow.
@@ -224,11 +235,18 @@ pub(super) fn question(id: &str, question: &WorkflowQuestion) -> QuestionForm {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{WorkflowReport, next};
+    use super::{WorkflowReport, WorkflowStatus, next};
 
     fn told(approvals: &Value, decisions: &Value) -> String {
         let value = json!({"id": "w", "approvals": approvals, "decisions": decisions});
-        next(&WorkflowReport { value, last_event: 0, is_over: false, questions: Vec::new() })
+        let status = WorkflowStatus::Running;
+        next(&WorkflowReport {
+            value,
+            status,
+            last_event: 0,
+            is_over: false,
+            questions: Vec::new(),
+        })
     }
 
     #[test]

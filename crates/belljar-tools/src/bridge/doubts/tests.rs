@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use belljar_wire::{ErrorCode, ToolFault};
+use belljar_contract::ErrorCode;
+use belljar_wire::ToolFault;
 use tokio::time::timeout;
 
 use super::Doubts;

@@ -1,7 +1,7 @@
 //! There are next to no modules here: `export` loses its meaning, `import` of the few that exist
 //! becomes a declaration, and any other is refused.
 
-use belljar_wire::ErrorCode;
+use belljar_contract::ErrorCode;
 use oxc::{
     allocator::{Allocator, TakeIn},
     ast::{

@@ -8,7 +8,8 @@
 
 mod tokens;
 
-use belljar_wire::{ErrorCode, GuestError};
+use belljar_contract::ErrorCode;
+use belljar_wire::GuestError;
 
 use super::{SourceCode, syntax::error_at};
 use tokens::{NestingToken, NestingTokens};

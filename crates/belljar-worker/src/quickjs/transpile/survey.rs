@@ -1,6 +1,7 @@
 //! One pass over the whole tree: finds a top-level `return` and the parts that must be rewritten.
 
-use belljar_wire::{ErrorCode, GuestError};
+use belljar_contract::ErrorCode;
+use belljar_wire::GuestError;
 use oxc::{
     allocator::{ArenaVec, TakeIn},
     ast::{

@@ -1,6 +1,7 @@
 //! Syntax errors an agent can act on: what, where, and the line in question.
 
-use belljar_wire::{ErrorCode, GuestError, Language};
+use belljar_contract::{ErrorCode, Language};
+use belljar_wire::GuestError;
 use oxc::{allocator::Allocator, diagnostics::OxcDiagnostic, span::SourceType};
 
 use super::{SourceCode, parse};

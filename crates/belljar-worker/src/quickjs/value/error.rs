@@ -1,6 +1,7 @@
 //! Why a value cannot be encoded as JSON, and where in it.
 
-use belljar_wire::{ErrorCode, GuestError};
+use belljar_contract::ErrorCode;
+use belljar_wire::GuestError;
 use rquickjs::{Atom, Error};
 
 use crate::quickjs::{hints, text::text_of};

@@ -1,11 +1,11 @@
 //! F8: what agents and DAGs mean that were written for other tools, as the machine runs them.
 
+use belljar_contract::WorkflowStatus;
 use serde_json::{Value, json};
 
 use super::{answered, perform, run};
 use crate::tests::{good, warnings};
 use belljar_workflow::TaskFailure;
-use belljar_workflow::WorkflowStatus;
 
 #[test]
 fn f8_what_an_action_gives_goes_into_the_state_unless_it_says_where() {

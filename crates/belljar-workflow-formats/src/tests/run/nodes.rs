@@ -1,11 +1,11 @@
 //! F8: constructs of agents, alone and together, as the machine runs them.
 
+use belljar_contract::WorkflowStatus;
 use serde_json::{Value, json};
 
 use super::{perform, run};
 use crate::tests::good;
 use belljar_workflow::TaskFailure;
-use belljar_workflow::WorkflowStatus;
 
 /// Counts what is done in `n`, and keeps the names in `log`.
 fn count(id: &str, given: &Value) -> Value {

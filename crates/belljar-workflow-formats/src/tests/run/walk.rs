@@ -1,11 +1,11 @@
 //! An agent goes the same way as its tasks: random graphs, walked and run on the
 //! machine.
 
+use belljar_contract::WorkflowStatus;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::run;
-use belljar_workflow::WorkflowStatus;
 
 /// A node of a random agent: a condition of its own, and where it leads.
 #[derive(Debug, Clone)]

@@ -9,7 +9,7 @@ use crate::{
         CommitPoint, DriveError, DriverClock, Performer, rebuild,
         round::{Round, encode},
     },
-    effect::{Effect, InputKind, MachineInput, Repeatability, WorkflowStatus},
+    effect::{Effect, InputKind, MachineInput, Repeatability},
     machine::InputRefusal,
     workflow_store::{QueuedCommand, WorkflowStatusUpdate, WorkflowStore, WorkflowStoreError},
 };
@@ -208,7 +208,7 @@ where
         } else {
             0
         };
-        WorkflowStatusUpdate { status: name(status).to_owned(), due_ms, finished: status.is_over() }
+        WorkflowStatusUpdate { status, due_ms, finished: status.is_over() }
     }
 }
 
@@ -216,18 +216,4 @@ where
 fn cancelled(effect: &Effect) -> Option<(String, u32)> {
     let Effect::Cancel { instance, attempt } = effect else { return None };
     Some((instance.clone(), *attempt))
-}
-
-/// The stable name of a status, as in JSON.
-fn name(status: WorkflowStatus) -> &'static str {
-    match status {
-        WorkflowStatus::New => "new",
-        WorkflowStatus::Running => "running",
-        WorkflowStatus::Paused => "paused",
-        WorkflowStatus::Stopping => "stopping",
-        WorkflowStatus::RollingBack => "rolling_back",
-        WorkflowStatus::Completed => "completed",
-        WorkflowStatus::Failed => "failed",
-        WorkflowStatus::Aborted => "aborted",
-    }
 }

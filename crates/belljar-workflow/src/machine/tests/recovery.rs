@@ -341,7 +341,7 @@ fn bug_1_a_rollback_restores_sandboxes_last_first_and_names_those_it_cannot() {
             "depends_on": deps})
     };
     let before = |checkpoint: &str| {
-        let (sandbox_id, checkpoint) = ("s1".to_owned(), checkpoint.to_owned());
+        let (sandbox_id, checkpoint) = ("s1".into(), checkpoint.into());
         crate::SessionUndo::By(crate::TaskWork::RestoreSandbox { sandbox_id, checkpoint })
     };
     let mut rig = Rig::new(

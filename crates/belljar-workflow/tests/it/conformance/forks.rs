@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use belljar_contract::WorkflowStatus;
 use belljar_workflow::workflow_store::{
     LoadedWorkflow, QueuedCommand, WorkflowFilter, WorkflowLease, WorkflowStore, WorkflowStoreError,
 };
@@ -27,7 +28,7 @@ pub(crate) async fn history(store: &impl WorkflowStore) -> Result<WorkflowLease,
     batch.events = vec![event(3, 3)];
     batch.intents = vec![closed("b", 3)];
     batch.taken = vec![(1, 3)];
-    batch.state = standing("ended", i64::MAX, true);
+    batch.state = standing(WorkflowStatus::Completed, i64::MAX, true);
     store.commit(&lease, batch).await?;
     Ok(lease)
 }

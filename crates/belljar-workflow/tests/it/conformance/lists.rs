@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use belljar_contract::WorkflowStatus;
 use belljar_workflow::workflow_store::{
     GiveBack, NewWorkflowRow, QueuedCommand, WorkflowBatch, WorkflowFilter, WorkflowLease,
     WorkflowStore, WorkflowStoreError,
@@ -47,15 +48,21 @@ pub(super) async fn flows_are_filtered<F: StoreFixture>(stores: &F) -> CaseResul
         store.create(NewWorkflowRow { id, name, caller, snapshot: Vec::new(), created_ms }).await?;
     }
     let lease = store.claim("b", wants("suite", 1)).await?;
-    let state = standing("waiting", 0, false);
+    let state = standing(WorkflowStatus::Paused, 0, false);
     store.commit(&lease, WorkflowBatch { state, ..inputs(Vec::new()) }).await?;
     let some = |text: &str| Some(text.to_owned());
     let cases = [
         (WorkflowFilter { name: some("x"), ..WorkflowFilter::default() }, "ba"),
         (WorkflowFilter { caller: some("me"), ..WorkflowFilter::default() }, "ca"),
         (WorkflowFilter { name: some("x"), caller: some("me"), ..WorkflowFilter::default() }, "a"),
-        (WorkflowFilter { status: some("waiting"), ..WorkflowFilter::default() }, "b"),
-        (WorkflowFilter { status: some("never"), ..WorkflowFilter::default() }, ""),
+        (WorkflowFilter { status: Some(WorkflowStatus::Paused), ..WorkflowFilter::default() }, "b"),
+        (
+            WorkflowFilter {
+                status: Some(WorkflowStatus::RollingBack),
+                ..WorkflowFilter::default()
+            },
+            "",
+        ),
     ];
     for (filter, expected) in cases {
         let what = format!("{filter:?}");

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use belljar_contract::WorkflowStatus;
 use belljar_workflow::workflow_store::{
     ClaimReason, GiveBack, LeaseRequest, QueuedCommand, ResumeExclusions, WorkflowBatch,
     WorkflowLease, WorkflowStore, WorkflowStoreError,
@@ -68,7 +69,7 @@ async fn writes(
     batch.intents = vec![opened("stale", 1)];
     batch.taken = vec![(1, 1)];
     batch.answers = vec![("c".to_owned(), b"stale".to_vec())];
-    batch.state = standing("stale", 9, true);
+    batch.state = standing(WorkflowStatus::Aborted, 9, true);
     batch.lease_until_ms = Some(i64::MAX);
     [
         store.commit(lease, batch).await.map(|_| ()),
@@ -135,7 +136,7 @@ pub(super) async fn a_resting_flow_has_an_owner_and_is_free<F: StoreFixture>(
 ) -> CaseResult {
     let (one, two) = (stores.open().await, stores.open().await);
     let first = owned(&one, "flow").await?;
-    let state = standing("waiting", i64::MAX, false);
+    let state = standing(WorkflowStatus::Paused, i64::MAX, false);
     one.commit(&first, WorkflowBatch { state, ..inputs(Vec::new()) }).await?;
     one.release(&first, GiveBack::Resting).await?;
     superseded(one.commit(&first, inputs(vec![input(1, b"x")])).await.map(|_| ()))?;
@@ -206,10 +207,10 @@ pub(super) async fn abandoned_flows_are_found<F: StoreFixture>(stores: &F) -> Ca
     let store = stores.open().await;
     // What each is committed as; all leases end at 10 001.
     let states = [
-        ("under way", standing("running", 0, false)),
-        ("asleep", standing("waiting", 50_000, false)),
-        ("asked", standing("waiting", i64::MAX, false)),
-        ("ended", standing("ended", i64::MAX, true)),
+        ("under way", standing(WorkflowStatus::Running, 0, false)),
+        ("asleep", standing(WorkflowStatus::Paused, 50_000, false)),
+        ("asked", standing(WorkflowStatus::Paused, i64::MAX, false)),
+        ("ended", standing(WorkflowStatus::Completed, i64::MAX, true)),
     ];
     for (id, state) in states {
         let lease = owned(&store, id).await?;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use belljar_contract::WorkflowStatus;
 use belljar_workflow::workflow_store::{
     IntentChange, WorkflowBatch, WorkflowEventRow, WorkflowInputRow, WorkflowStore,
     WorkflowStoreError,
@@ -130,7 +131,7 @@ pub(super) async fn a_batch_is_whole_or_not<F: StoreFixture>(stores: &F) -> Case
     batch.snapshot = Some(b"half".to_vec());
     batch.events = vec![event(1, 1), event(3, 1)];
     batch.intents = vec![opened("a", 1)];
-    batch.state = crate::conformance::standing("half", 9, true);
+    batch.state = crate::conformance::standing(WorkflowStatus::Failed, 9, true);
     let refused = store.commit(&lease, batch).await;
     holds("a gap was accepted", matches!(refused, Err(WorkflowStoreError::Conflict(_))))?;
     let loaded = store.load("flow", None).await?;

@@ -12,7 +12,7 @@ use std::{
     sync::Arc,
 };
 
-use belljar_contract::Verdict;
+use belljar_contract::{ApprovalId, Verdict};
 use belljar_project::now_ms;
 use belljar_store::Store;
 use belljar_tools::{ApprovalNotice, CallObserver, NoObserver};
@@ -64,7 +64,7 @@ struct PromptingObserver {
 #[derive(Debug)]
 enum ApprovalNews {
     Waits(ApprovalNotice),
-    Over(String),
+    Over(ApprovalId),
 }
 
 impl CallObserver for PromptingObserver {
@@ -72,8 +72,8 @@ impl CallObserver for PromptingObserver {
         let _ = self.tell.send(ApprovalNews::Waits(notice.clone()));
     }
 
-    fn approval_over(&self, id: &str) {
-        let _ = self.tell.send(ApprovalNews::Over(id.to_owned()));
+    fn approval_over(&self, id: &ApprovalId) {
+        let _ = self.tell.send(ApprovalNews::Over(id.clone()));
     }
 }
 
@@ -82,7 +82,7 @@ async fn run_prompts(store: Store, mut heard: mpsc::UnboundedReceiver<ApprovalNe
     let (typed, mut answers) = mpsc::unbounded_channel();
     let mut waiting: VecDeque<ApprovalNotice> = VecDeque::new();
     // The question that is being answered; reading a line cannot be cancelled.
-    let mut open: Option<String> = None;
+    let mut open: Option<ApprovalId> = None;
     // How much of the current question was on the screen.
     let mut seen = Extent::InPart;
     loop {
@@ -98,7 +98,7 @@ async fn run_prompts(store: Store, mut heard: mpsc::UnboundedReceiver<ApprovalNe
                 Some(ApprovalNews::Over(id)) => {
                     let was_open = waiting.front().is_some_and(|front| front.id == id);
                     waiting.retain(|notice| notice.id != id);
-                    if was_open && open.as_deref() == Some(&*id) {
+                    if was_open && open.as_ref() == Some(&id) {
                         print_line("decided elsewhere, or expired; press Enter to continue");
                     }
                 }
@@ -126,7 +126,7 @@ async fn run_prompts(store: Store, mut heard: mpsc::UnboundedReceiver<ApprovalNe
 /// A typed line, and the question it answers.
 #[derive(Debug)]
 struct TypedLine {
-    id: String,
+    id: ApprovalId,
     /// `None` at the end of input.
     line: Option<String>,
 }
@@ -156,7 +156,7 @@ impl Reply {
     }
 }
 
-async fn apply_reply(store: &Store, id: &str, reply: Reply) {
+async fn apply_reply(store: &Store, id: &ApprovalId, reply: Reply) {
     let Reply::Decided(verdict) = reply else {
         return print_line(&format!(
             "decide in another terminal: belljar approvals approve {id} (or deny)"
@@ -204,7 +204,7 @@ fn question(notice: &ApprovalNotice, wanted: Extent, style: TextStyle) -> (Strin
 }
 
 /// Reads one line on a separate thread, which ends with the process if nothing is typed.
-fn read_answer(id: String, typed: mpsc::UnboundedSender<TypedLine>) {
+fn read_answer(id: ApprovalId, typed: mpsc::UnboundedSender<TypedLine>) {
     std::thread::spawn(move || {
         let mut line = String::new();
         let read = io::stdin().lock().read_line(&mut line);

@@ -1,16 +1,17 @@
 //! What a person sees of a waiting call.
 
+use belljar_contract::ApprovalQuestion;
 use belljar_store::{Approval, ApprovalState, NewApproval};
 
 use super::text;
 use crate::cli::terminal::style::TextStyle;
 
-fn approval(kind: &str, state: ApprovalState) -> Approval {
+fn approval(question: ApprovalQuestion, state: ApprovalState) -> Approval {
     let asked = NewApproval {
-        id: "apr_0011".to_owned(),
-        run_id: "run_1".to_owned(),
+        id: "apr_0011".into(),
+        run_id: "run_1".into(),
         call: 1,
-        kind: kind.to_owned(),
+        question,
         tool: "fs__write_file".to_owned(),
         arguments: r#"{"path":"a.txt"}"#.to_owned(),
         caller: "cli".to_owned(),
@@ -30,7 +31,11 @@ fn approval(kind: &str, state: ApprovalState) -> Approval {
 
 #[test]
 fn a_waiting_call_is_shown_with_the_time_left() {
-    let shown = text(&approval("ask", ApprovalState::Pending), 130_000, TextStyle::PLAIN);
+    let shown = text(
+        &approval(ApprovalQuestion::MayCall, ApprovalState::Pending),
+        130_000,
+        TextStyle::PLAIN,
+    );
     insta::assert_snapshot!(shown, @r#"
     apr_0011  fs__write_file  asked 2m ago, 7m left
       run run_1, line 2: await mcp.fs.writeFile({path})
@@ -40,11 +45,11 @@ fn a_waiting_call_is_shown_with_the_time_left() {
 
 #[test]
 fn what_became_of_others_is_said() {
-    let first_line = |kind: &str, state| {
-        let shown = text(&approval(kind, state), 1000, TextStyle::PLAIN);
+    let first_line = |question, state| {
+        let shown = text(&approval(question, state), 1000, TextStyle::PLAIN);
         shown.lines().next().map(str::to_owned).unwrap()
     };
-    insta::assert_snapshot!(first_line("ask", ApprovalState::Denied), @"apr_0011  fs__write_file  asked 1s ago, denied by somebody");
-    insta::assert_snapshot!(first_line("ask", ApprovalState::Expired), @"apr_0011  fs__write_file  asked 1s ago, expired, so denied");
-    insta::assert_snapshot!(first_line("in_doubt", ApprovalState::Pending), @"apr_0011  fs__write_file  asked 1s ago, it may have happened: `retry` to repeat it, `use` if it happened, or `deny`");
+    insta::assert_snapshot!(first_line(ApprovalQuestion::MayCall, ApprovalState::Denied), @"apr_0011  fs__write_file  asked 1s ago, denied by somebody");
+    insta::assert_snapshot!(first_line(ApprovalQuestion::MayCall, ApprovalState::Expired), @"apr_0011  fs__write_file  asked 1s ago, expired, so denied");
+    insta::assert_snapshot!(first_line(ApprovalQuestion::MayRepeat { times_sent: 1 }, ApprovalState::Pending), @"apr_0011  fs__write_file  asked 1s ago, it may have happened: `retry` to repeat it, `use` if it happened, or `deny`");
 }

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use belljar_contract::RunResult;
+use belljar_contract::{ApprovalId, RunId, RunResult};
 use belljar_project::Executor;
 use belljar_tools::{ApprovalNotice, Bridge, CallObserver, PreparedRun, Tool, ToolReach};
 use tokio::sync::Notify;
@@ -55,7 +55,7 @@ impl StartNotice {
 }
 
 impl CallObserver for StartNotice {
-    fn run_begins(&self, run_id: &str) {
+    fn run_begins(&self, run_id: &RunId) {
         self.then.run_begins(run_id);
     }
 
@@ -82,7 +82,7 @@ impl CallObserver for StartNotice {
         self.then.approval_waits(notice);
     }
 
-    fn approval_over(&self, id: &str) {
+    fn approval_over(&self, id: &ApprovalId) {
         self.then.approval_over(id);
     }
 

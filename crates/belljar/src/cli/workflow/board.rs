@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use belljar_workflow::{TaskStatus, TaskView, WorkflowEvent, WorkflowEventKind};
+use belljar_contract::TaskStatus;
+use belljar_workflow::{TaskView, WorkflowEvent, WorkflowEventKind};
 
 use crate::cli::terminal::{
     columns::cut,

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    event_line::{json_word, rollback_text},
+    event_line::rollback_text,
     find_workflow,
     host::{HostStart, WorkflowContext, WorkflowHost},
     run::{drive_error, json_or_file, not_started},
@@ -133,7 +133,7 @@ fn print_command_result(
     } else {
         match why {
             Some(why) => writeln!(io::stderr(), "refused: {why}")?,
-            None if status == "queued" => writeln!(
+            None if matches!(result.outcome, CommandOutcome::NotYet) => writeln!(
                 io::stderr(),
                 "queued as {}; no process drives the workflow now, so it is applied on the next \
                  resume: belljar workflow resume {id}",
@@ -219,7 +219,7 @@ pub(super) async fn rollback(
         if !is_driven(&workflows, &id).await? {
             bail!(
                 "the workflow is {} and no process drives it: belljar workflow resume {id}",
-                json_word(&machine.status())
+                machine.status()
             );
         }
         tokio::time::sleep(Duration::from_millis(100)).await;

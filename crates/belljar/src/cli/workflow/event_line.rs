@@ -1,5 +1,6 @@
 //! Events of a workflow, one line each.
 
+use belljar_contract::WorkflowStatus;
 use belljar_project::TaskQuestion;
 use belljar_workflow::{
     DecisionKind, RollbackReport, TaskFailure, WhyNot, WorkflowDecision, WorkflowEvent,
@@ -23,15 +24,12 @@ pub(super) fn event_line(flow: &str, event: &WorkflowEvent, style: TextStyle) ->
             dim(format!("workflow {} started", visible(name)))
         }
         WorkflowEventKind::WorkflowResumed => dim("resumed".to_owned()),
-        WorkflowEventKind::WorkflowPaused => caution("paused".to_owned()),
+        WorkflowEventKind::WorkflowPaused => caution(WorkflowStatus::Paused.to_string()),
         WorkflowEventKind::WorkflowContinued => dim("continued".to_owned()),
-        WorkflowEventKind::WorkflowEnded { status, failure } => {
-            let status = json_word(status);
-            match failure {
-                None => good(format!("workflow {status}")),
-                Some(failure) => bad(format!("workflow {status}: {}", failure_text(failure))),
-            }
-        }
+        WorkflowEventKind::WorkflowEnded { status, failure } => match failure {
+            None => good(format!("workflow {status}")),
+            Some(failure) => bad(format!("workflow {status}: {}", failure_text(failure))),
+        },
         WorkflowEventKind::TaskStarted { task, attempt, speculative, .. } => {
             let ahead = if *speculative { " ahead of a decision" } else { "" };
             let again = if *attempt > 1 { format!(" (attempt {attempt})") } else { String::new() };
@@ -167,10 +165,4 @@ pub(super) fn rollback_text(report: &RollbackReport, style: TextStyle) -> String
         lines.push(style.paint(TextRole::Caution, &text));
     }
     lines.join("\n")
-}
-
-/// An enum value as its JSON string.
-pub(super) fn json_word(value: &impl serde::Serialize) -> String {
-    let value = serde_json::to_value(value).unwrap_or_default();
-    value.as_str().unwrap_or_default().to_owned()
 }

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use belljar_workflow::{Machine, TaskStatus};
+use belljar_contract::TaskStatus;
+use belljar_workflow::Machine;
 
 /// The current tasks and their dependencies.
 pub(super) fn dot(machine: &Machine) -> String {

@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use belljar_workflow::{Machine, WorkflowEvent, WorkflowEventKind, WorkflowStatus};
+use belljar_contract::WorkflowStatus;
+use belljar_workflow::{Machine, WorkflowEvent, WorkflowEventKind};
 
 /// How long a pause lasts before it is reported: a `continue` may be under way.
 const SETTLE_TIME: Duration = Duration::from_secs(1);

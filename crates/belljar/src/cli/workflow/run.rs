@@ -13,13 +13,13 @@ use std::{
 };
 
 use anyhow::{Context as _, anyhow, bail};
-use belljar_contract::{CommitExecutable, RunResult};
+use belljar_contract::{ApprovalId, CommitExecutable, RunResult, WorkflowStatus};
 use belljar_project::{
     ProjectWorkflowError, ProjectWorkflows, WorkflowPermissions, WorkflowSubmission, now_ms,
 };
 use belljar_tools::{ApprovalNotice, CallObserver};
 use belljar_wire::json::{JsonFlaw, check_keys};
-use belljar_workflow::{DriveError, DriveResult, LeaveReason, WorkflowStatus, WorkflowStoreError};
+use belljar_workflow::{DriveError, DriveResult, LeaveReason, WorkflowStoreError};
 use belljar_workflow_formats::CodeExecution;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
@@ -27,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     board::TaskBoard,
     decision_prompt::DecisionPrompt,
-    event_line::{event_line, failure_text, json_word},
+    event_line::{event_line, failure_text},
     file::WorkflowFile,
     find_workflow,
     host::{HostStart, WorkflowContext, WorkflowHost, requested_permissions},
@@ -239,11 +239,11 @@ async fn print_outcome(
     }
     if let Some(failure) = &driven.failure {
         let style = TextStyle::of_stderr();
-        let status = json_word(&driven.status);
+        let status = driven.status.as_str();
         writeln!(
             io::stderr(),
             "{}: {}",
-            style.paint(TextRole::Bad, &status),
+            style.paint(TextRole::Bad, status),
             failure_text(failure)
         )?;
         writeln!(io::stderr(), "details: belljar workflow show {id}")?;
@@ -468,7 +468,7 @@ impl CallObserver for PromptCounter {
         self.then.approval_waits(notice);
     }
 
-    fn approval_over(&self, id: &str) {
+    fn approval_over(&self, id: &ApprovalId) {
         let less = |count: usize| Some(count.saturating_sub(1));
         let _ = self.asking.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less);
         self.then.approval_over(id);

@@ -3,9 +3,10 @@
 use std::{io, io::Write as _, process::ExitCode, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
+use belljar_contract::WorkflowStatus;
 use belljar_project::{
-    NEEDS_ATTENTION, Project, ProjectWorkflows, QUEUED, TaskQuestion, is_looked_after,
-    needs_attention, now_ms, status_of, task_question, task_questions, with_task,
+    Project, ProjectWorkflows, TaskQuestion, is_looked_after, needs_attention, now_ms, status_of,
+    task_question, task_questions, with_task,
 };
 use belljar_workflow::{
     Machine, SqliteWorkflowStore, WorkflowStore as _, Workflows,
@@ -15,9 +16,7 @@ use serde_json::{Value, json};
 
 use super::{
     board::TaskBoard,
-    event_line::{
-        decision_text, event_line, failure_text, json_word, rollback_text, task_question_text,
-    },
+    event_line::{decision_text, event_line, failure_text, rollback_text, task_question_text},
     find_workflow, graph,
     pause::{paused, paused_and_left},
     stored_workflows,
@@ -37,8 +36,6 @@ use crate::cli::{
 /// Checkpoints that are shown to people, and those in the JSON output.
 const SHOWN_CHECKPOINTS: usize = 10;
 const MAX_CHECKPOINTS: u32 = 10_000;
-/// The status of a workflow that waits for `continue`.
-const PAUSED: &str = "paused";
 /// Events fetched at once, and how long one poll for more waits.
 const PAGE: u32 = 500;
 const FOLLOW_TIMEOUT: Duration = Duration::from_secs(5);
@@ -107,7 +104,7 @@ fn as_json(
         "name": row.name,
         "caller": row.caller,
         "status": status(row, machine),
-        "success": json_word(&machine.status()) == "completed",
+        "success": machine.status() == WorkflowStatus::Completed,
         "output": machine.output(),
         "failure": machine.failure(),
         "attention": needs_attention(row),
@@ -179,17 +176,16 @@ fn as_text(
 }
 
 /// The status as people see it, including `queued` and `needs_attention`.
-fn status(row: &WorkflowRow, machine: &Machine) -> String {
-    match status_of(row) {
-        known @ (QUEUED | NEEDS_ATTENTION) => known.to_owned(),
-        _ => json_word(&machine.status()),
-    }
+fn status(row: &WorkflowRow, machine: &Machine) -> WorkflowStatus {
+    let shown = status_of(row);
+    let is_of_row = matches!(shown, WorkflowStatus::Queued | WorkflowStatus::NeedsAttention);
+    if is_of_row { shown } else { machine.status() }
 }
 
 /// The command with which a person continues the workflow, if it needs one.
 fn how_to_go_on(row: &WorkflowRow) -> Option<String> {
     let id = &row.id;
-    let is_paused = row.finished_ms.is_none() && row.status == PAUSED;
+    let is_paused = row.finished_ms.is_none() && row.status == WorkflowStatus::Paused;
     match (is_paused, is_resumable(row)) {
         (true, true) => Some(paused_and_left(id)),
         (true, false) => Some(paused(id)),
@@ -246,13 +242,16 @@ pub(super) async fn list(
     arguments: &WorkflowListArguments,
     project: &Project,
 ) -> anyhow::Result<ExitCode> {
+    let asked = arguments.status.as_deref();
+    let status = asked.and_then(WorkflowStatus::from_name);
+    // No workflow has a status that does not exist.
+    let is_unknown = asked.is_some() && status.is_none();
     let rows = match existing_store(project)? {
-        None => Vec::new(),
-        Some(store) => {
-            let filter =
-                WorkflowFilter { status: arguments.status.clone(), ..WorkflowFilter::default() };
+        Some(store) if !is_unknown => {
+            let filter = WorkflowFilter { status, ..WorkflowFilter::default() };
             SqliteWorkflowStore::new(store).list(filter, None, arguments.limit).await?
         }
+        _ => Vec::new(),
     };
     if arguments.json {
         let all: Vec<Value> = rows.iter().map(row_json).collect();
@@ -268,13 +267,19 @@ pub(super) async fn list(
         .iter()
         .map(|row| {
             let began = ago(row.created_ms, now);
-            [row.id.clone(), status_of(row).to_owned(), began, row.caller.clone(), row.name.clone()]
+            [
+                row.id.clone(),
+                status_of(row).to_string(),
+                began,
+                row.caller.clone(),
+                row.name.clone(),
+            ]
         })
         .collect();
     let table =
         columns(["WORKFLOW", "STATUS", "CREATED", "BY", "NAME"], &cells, TextStyle::of_stdout());
     io::stdout().write_all(table.as_bytes())?;
-    let goes_on = |row: &&WorkflowRow| is_resumable(row) && row.status != PAUSED;
+    let goes_on = |row: &&WorkflowRow| is_resumable(row) && row.status != WorkflowStatus::Paused;
     if let Some(row) = rows.iter().find(goes_on) {
         writeln!(io::stderr(), "to resume one: belljar workflow resume {}", row.id)?;
     }

@@ -1,6 +1,6 @@
 //! What is too deep is refused, what people write is not (A7).
 
-use belljar_wire::Language;
+use belljar_contract::Language;
 
 use super::{MAX_BRACKETS, MAX_OPEN_TOKENS, check};
 use crate::quickjs::transpile::{NameScope, SourceCode};

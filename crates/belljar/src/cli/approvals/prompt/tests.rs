@@ -8,8 +8,8 @@ use crate::cli::{approvals::text::Extent, terminal::style::TextStyle};
 
 fn notice(arguments: String) -> ApprovalNotice {
     ApprovalNotice {
-        id: "apr_1".to_owned(),
-        run_id: "run_1".to_owned(),
+        id: "apr_1".into(),
+        run_id: "run_1".into(),
         tool: "fs__write_file".to_owned(),
         arguments,
         reason: "no rule covers it, and its server is not trusted".to_owned(),
