@@ -45,12 +45,12 @@ impl SearchMethod {
     }
 }
 
-/// Selects questions: the weights were chosen on the first half, and both halves are reported.
+/// Selects questions of a set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Half {
     Both,
-    /// Every second question, starting with the second.
-    HeldOut,
+    /// Every second question, starting with the second; weights are chosen on the others.
+    EverySecond,
 }
 
 /// Scores of one method for each question of a set, in the order of the set; `None` if the method
@@ -89,7 +89,7 @@ impl Half {
     pub(super) fn mean(self, answers: &[Quality]) -> Quality {
         match self {
             Self::Both => Quality::mean(answers.iter().copied()),
-            Self::HeldOut => Quality::mean(answers.iter().copied().skip(1).step_by(2)),
+            Self::EverySecond => Quality::mean(answers.iter().copied().skip(1).step_by(2)),
         }
     }
 }

@@ -1,14 +1,17 @@
-//! An intent, split into its sentences.
+//! An intent, split into its sentences, with the neighbours of its words.
 //!
 //! An intent of several sentences often asks for several tools. A tool that fits one sentence well is as
-//! good as one that fits all a little, so every sentence is also searched for alone.
+//! good as one that fits all a little, so every sentence is also searched for alone. An intent often
+//! says in other words what a tool does, so the words nearest in meaning are looked up, too.
 
 use std::collections::HashMap;
 
 use crate::{
     index::Index,
     meaning::QueryMeaning,
+    neighbours::Neighbours,
     reader::{DocumentReader, Term},
+    table::VectorTable,
 };
 
 /// Characters that are read of an intent.
@@ -19,11 +22,16 @@ const MOST_TERMS: usize = 128;
 const MOST_SENTENCES: usize = 8;
 /// A sentence with fewer terms is ignored.
 const FEWEST_TERMS: usize = 2;
+/// How many neighbours of its words are looked up, of an intent or of one of its sentences.
+const MOST_NEIGHBOURS: usize = 128;
+/// How much a neighbour of a word counts; the word itself counts 1.
+const NEIGHBOUR: f32 = 0.4;
 
 /// The terms and the meaning of an intent, or of one of its sentences.
 #[derive(Debug)]
 pub(crate) struct IntentPart {
-    /// Each term once, with how rare it is, in the order of the text.
+    /// Each term once, with its rarity: first those of the text, in its order, then their
+    /// neighbours, whose rarity counts less.
     pub(crate) terms: Vec<(Term, f32)>,
     pub(crate) meaning: QueryMeaning,
 }
@@ -31,8 +39,9 @@ pub(crate) struct IntentPart {
 /// A sentence of an intent.
 #[derive(Debug)]
 pub(crate) struct Sentence {
-    /// Its terms, as places among the terms of the whole.
-    pub(crate) terms: Vec<usize>,
+    /// Its terms, as places among the terms of the whole. What is only a neighbour here may be a
+    /// word elsewhere in the intent, so each has the share of its weight that counts here.
+    pub(crate) terms: Vec<(usize, f32)>,
     pub(crate) meaning: QueryMeaning,
 }
 
@@ -42,7 +51,7 @@ pub(crate) struct Intent {
     pub(crate) whole: IntentPart,
     /// Empty if there is only one.
     pub(crate) sentences: Vec<Sentence>,
-    /// For each term, the word it comes from.
+    /// For each term of the text, the word it comes from. Neighbours have none.
     pub(crate) words: HashMap<Term, String>,
 }
 
@@ -57,8 +66,12 @@ impl Intent {
         for sentence in sentences_of(text) {
             let (part, count) = part(sentence, index, &mut reader, &mut words);
             if count >= FEWEST_TERMS && sentences.len() < MOST_SENTENCES {
-                let place = |term| whole.terms.iter().position(|(known, _)| *known == term);
-                let terms = part.terms.iter().filter_map(|(term, _)| place(*term)).collect();
+                let place = |(term, rarity): &(Term, f32)| {
+                    let mut known = whole.terms.iter().enumerate();
+                    let (at, (_, of_whole)) = known.find(|(_, (known, _))| known == term)?;
+                    Some((at, rarity / of_whole))
+                };
+                let terms = part.terms.iter().filter_map(place).collect();
                 sentences.push(Sentence { terms, meaning: part.meaning });
             }
         }
@@ -76,20 +89,50 @@ fn part(
     reader: &mut DocumentReader,
     words: &mut HashMap<Term, String>,
 ) -> (IntentPart, usize) {
-    let mut terms: Vec<(Term, f32)> = Vec::new();
+    let mut terms = TermList { index, terms: Vec::new() };
+    let mut near = Vec::new();
     let mut count = 0;
-    let all = index.len() as f32;
-    let meaning = reader.ask(text, MOST_CHARACTERS, |word, term| {
+    let meaning = reader.ask(text, MOST_CHARACTERS, |word, term, pieces| {
         count += 1;
-        let Some(term) = index.lexicon.get(term) else { return };
-        let with = index.postings(term).len() as f32;
-        if with > 0.0 && terms.len() < MOST_TERMS && !terms.iter().any(|(known, _)| *known == term)
-        {
-            terms.push((term, (1.0 + (all - with + 0.5) / (with + 0.5)).ln()));
+        if terms.terms.len() == MOST_TERMS {
+            return;
+        }
+        if let Some(term) = terms.add(term, 1.0) {
             words.entry(term).or_insert_with(|| word.text.to_owned());
         }
+        if let [whole] = pieces {
+            near.extend(Neighbours::get().of(*whole));
+        }
     });
-    (IntentPart { terms, meaning: QueryMeaning::new(&meaning) }, count)
+    let most = terms.terms.len() + MOST_NEIGHBOURS;
+    for word in near.into_iter().filter_map(|piece| VectorTable::get().word(piece)) {
+        if terms.terms.len() == most {
+            break;
+        }
+        reader.terms_of(word, |term| {
+            terms.add(term, NEIGHBOUR);
+        });
+    }
+    (IntentPart { terms: terms.terms, meaning: QueryMeaning::new(&meaning) }, count)
+}
+
+/// The terms of a part that some tool has, each once.
+struct TermList<'a> {
+    index: &'a Index,
+    terms: Vec<(Term, f32)>,
+}
+
+impl TermList<'_> {
+    /// Adds a term, unless no tool has it or it is here already.
+    fn add(&mut self, term: &str, weight: f32) -> Option<Term> {
+        let term = self.index.lexicon.get(term)?;
+        let (all, with) = (self.index.len() as f32, self.index.postings(term).len() as f32);
+        if with == 0.0 || self.terms.iter().any(|(known, _)| *known == term) {
+            return None;
+        }
+        self.terms.push((term, weight * (1.0 + (all - with + 0.5) / (with + 0.5)).ln()));
+        Some(term)
+    }
 }
 
 /// A sentence ends at a line's end, and at a mark that is followed by space.

@@ -9,6 +9,7 @@ mod document;
 mod index;
 mod intent;
 mod meaning;
+mod neighbours;
 mod rank;
 mod reader;
 mod table;

@@ -3,7 +3,10 @@
 //! Two scores, each divided by the best of its kind for this question, so that neither outweighs the
 //! other because of its scale: the words shared (BM25F), and the nearness of meaning. Both look at
 //! every tool. The best few hundred are then compared sentence by sentence, and helped a little by
-//! the best tool of their server. docs/decisions/0015 says how the weights were chosen.
+//! the best tool of their server; [`coverage`] chooses among them. docs/decisions/0015 and 0020 say how
+//! the weights were chosen.
+
+mod coverage;
 
 use std::cmp::Ordering;
 
@@ -24,7 +27,7 @@ const HINT: f32 = 0.3;
 /// How many of the best tools are compared sentence by sentence.
 const CANDIDATES: usize = 256;
 /// A tool that shares no word with the intent has to be at least this near in meaning.
-const NEAR: f32 = 0.2;
+const NEAR: f32 = 0.05;
 
 /// One search: the intent and what narrows it.
 #[derive(Clone, Copy)]
@@ -93,10 +96,20 @@ impl std::fmt::Debug for Query<'_> {
 }
 
 /// A tool among the best so far.
+#[derive(Debug, Clone)]
 struct Candidate {
     slot: u32,
     score: f32,
     parts: Parts,
+    /// What its server adds to the score.
+    of_server: f32,
+}
+
+/// The best parts that any tool has for the whole intent, and for each sentence.
+#[derive(Debug)]
+struct BestParts {
+    whole: Parts,
+    sentences: Vec<Parts>,
 }
 
 impl Index {
@@ -104,10 +117,13 @@ impl Index {
     pub fn search(&self, query: &Query<'_>) -> Vec<SearchHit<'_>> {
         let intent = Intent::new(query.intent, self);
         let most = query.k.clamp(CANDIDATES, self.entries.len().max(CANDIDATES));
-        let mut candidates = self.scored(&intent.whole, query, most);
-        self.by_sentence(&intent, &mut candidates, query.scores);
+        let (mut candidates, whole) = self.scored(&intent.whole, query, most);
+        let sentences = self.by_sentence(&intent, &mut candidates, query.scores);
         self.by_server(&mut candidates, query);
-        candidates.sort_by(|left, right| self.order(left, right));
+        let best = BestParts { whole, sentences };
+        // A tool may move up from any place to where tools that were used with it stand.
+        let chosen = if query.usage.is_some() { candidates.len() } else { query.k };
+        let mut candidates = self.covering(&intent, &best, candidates, query.scores, chosen);
         if let Some(usage) = query.usage {
             let key = |candidate: &Candidate| self.entry(candidate.slot).map(|entry| &entry.key);
             usage.reorder(&mut candidates, key, |candidate| candidate.score);
@@ -116,8 +132,8 @@ impl Index {
         candidates.into_iter().filter_map(|found| self.found(&found, &intent)).collect()
     }
 
-    /// The best tools for one part of the intent, unsorted.
-    fn scored(&self, part: &IntentPart, query: &Query<'_>, most: usize) -> Vec<Candidate> {
+    /// The best tools for one part of the intent, unsorted, and the best parts that any tool has.
+    fn scored(&self, part: &IntentPart, query: &Query<'_>, most: usize) -> (Vec<Candidate>, Parts) {
         let mut words = vec![0.0_f32; self.entries.len()];
         for (term, rarity) in &part.terms {
             for posting in self.postings(*term) {
@@ -142,45 +158,59 @@ impl Index {
             let parts = Parts { words, meaning: meaning.max(0.0) }.over(best);
             let score = parts.score(query.scores);
             if score > top.least {
-                top.add(Candidate { slot, score, parts }, |left, right| self.order(left, right));
+                let candidate = Candidate { slot, score, parts, of_server: 0.0 };
+                top.add(candidate, |left, right| self.order(left, right));
             }
         }
-        top.cut(|left, right| self.order(left, right))
+        (top.cut(|left, right| self.order(left, right)), best)
     }
 
     fn is_allowed(&self, slot: u32, query: &Query<'_>) -> bool {
         query.may_find.is_none_or(|may| self.entry(slot).is_some_and(|entry| may(&entry.key)))
     }
 
-    /// Adds to each score how well the tool fits its best sentence.
-    fn by_sentence(&self, intent: &Intent, candidates: &mut [Candidate], scores: ScoreSet) {
+    /// Adds to each score how well the tool fits its best sentence; returns the best parts of each.
+    fn by_sentence(
+        &self,
+        intent: &Intent,
+        candidates: &mut [Candidate],
+        scores: ScoreSet,
+    ) -> Vec<Parts> {
         if intent.sentences.is_empty() {
-            return;
+            return Vec::new();
         }
         let weights: Vec<Vec<f32>> =
             candidates.iter().map(|one| self.weights(one.slot, &intent.whole)).collect();
+        let mut best_of_sentences = Vec::with_capacity(intent.sentences.len());
         let mut bests = vec![0.0_f32; candidates.len()];
-        for Sentence { terms, meaning } in &intent.sentences {
-            let near = candidates.iter().map(|candidate| {
-                let at = candidate.slot as usize;
-                let other = self.meanings.get(at).zip(self.scales.get(at));
-                other.map_or(0.0, |(numbers, scale)| meaning.nearness(numbers, *scale).max(0.0))
-            });
-            let sum = |weights: &Vec<f32>| terms.iter().filter_map(|at| weights.get(*at)).sum();
+        for sentence in &intent.sentences {
             let parts: Vec<Parts> = weights
                 .iter()
-                .zip(near)
-                .map(|(weights, meaning)| Parts { words: sum(weights), meaning })
+                .zip(&*candidates)
+                .map(|(weights, candidate)| self.parts(sentence, candidate.slot, weights))
                 .collect();
             let mut most = Parts::default();
             parts.iter().for_each(|parts| most.raise(*parts));
             for (best, parts) in bests.iter_mut().zip(parts) {
                 *best = best.max(parts.over(most).score(scores));
             }
+            best_of_sentences.push(most);
         }
         for (candidate, best) in candidates.iter_mut().zip(bests) {
-            candidate.score = (1.0 - SENTENCE) * candidate.score + SENTENCE * best;
+            candidate.score = with_sentence(candidate.score, best);
         }
+        best_of_sentences
+    }
+
+    /// How well a tool fits a sentence, given the weights of the whole intent's terms in it.
+    fn parts(&self, sentence: &Sentence, slot: u32, weights: &[f32]) -> Parts {
+        let at = slot as usize;
+        let meaning =
+            self.meanings.get(at).zip(self.scales.get(at)).map_or(0.0, |(numbers, scale)| {
+                sentence.meaning.nearness(numbers, *scale).max(0.0)
+            });
+        let weight = |(at, share): &(usize, f32)| weights.get(*at).map(|weight| weight * share);
+        Parts { words: sentence.terms.iter().filter_map(weight).sum(), meaning }
     }
 
     /// The weight of each term of a part in one tool.
@@ -198,12 +228,13 @@ impl Index {
         let best = self.best_of_servers(candidates);
         let hinted = query.server_hint.map(|hint| {
             let hint = Intent::new(hint, self);
-            self.best_of_servers(&self.scored(&hint.whole, query, CANDIDATES))
+            self.best_of_servers(&self.scored(&hint.whole, query, CANDIDATES).0)
         });
         for candidate in candidates {
             let Some(server) = self.server(candidate.slot) else { continue };
             let of = |best: &Vec<f32>| best.get(server).copied().unwrap_or(0.0);
-            candidate.score += SERVER * of(&best) + HINT * hinted.as_ref().map_or(0.0, of);
+            candidate.of_server = SERVER * of(&best) + HINT * hinted.as_ref().map_or(0.0, of);
+            candidate.score += candidate.of_server;
         }
     }
 
@@ -244,6 +275,11 @@ impl Index {
         let Candidate { score, parts, .. } = *candidate;
         Some(SearchHit { key: &entry.key, score, parts, words })
     }
+}
+
+/// The score of a tool for the whole intent, with that for its best sentence.
+fn with_sentence(whole: f32, best: f32) -> f32 {
+    (1.0 - SENTENCE) * whole + SENTENCE * best
 }
 
 /// The best candidates so far; surplus ones are cut off from time to time.

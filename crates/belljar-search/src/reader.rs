@@ -138,28 +138,34 @@ impl DocumentReader {
         });
     }
 
-    /// Reads an intent: calls `each` with every term, and returns the meaning.
+    /// Reads an intent: calls `each` with every word, its term and its pieces, and returns the meaning.
     pub(crate) fn ask(
         &mut self,
         text: &str,
         most: usize,
-        mut each: impl FnMut(SplitWord<'_>, &str),
+        mut each: impl FnMut(SplitWord<'_>, &str, &[Piece]),
     ) -> Meaning {
         let Self { table, splitter, terms, pieces, .. } = self;
         let mut sum = [0.0; DIMENSIONS];
         terms.begin();
         splitter.split(text, most, Humps::Split, |word| {
-            let mut is_empty = true;
+            pieces.clear();
             terms.of(word, |term| {
-                is_empty = false;
-                each(word, term);
+                if pieces.is_empty() {
+                    table.pieces(word.text, pieces);
+                }
+                each(word, term, pieces);
             });
-            if !is_empty {
-                table.pieces(word.text, pieces);
-                pieces.iter().for_each(|piece| table.add(*piece, 1.0, &mut sum));
-            }
+            pieces.iter().for_each(|piece| table.add(*piece, 1.0, &mut sum));
         });
         Meaning::of(&sum)
+    }
+
+    /// Calls `each` with the terms of a single word.
+    pub(crate) fn terms_of(&mut self, word: &str, each: impl FnMut(&str)) {
+        self.terms.begin();
+        let word = SplitWord { text: word, is_joined: false, is_punctuation: false };
+        self.terms.of(word, each);
     }
 }
 

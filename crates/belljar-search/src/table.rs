@@ -7,7 +7,8 @@ use std::{collections::HashMap, fmt, sync::OnceLock};
 
 /// How many numbers a vector has.
 pub const DIMENSIONS: usize = 256;
-const FILE: &[u8] = include_bytes!("../table/table.bin");
+/// A `static`, so that the program has one copy: of a `const`, each use may become one.
+static FILE: &[u8] = include_bytes!("../table/table.bin");
 const MAGIC: &[u8; 8] = b"BJTABLE1";
 /// After the magic comes the SHA-256 of what follows.
 const HASH: usize = 32;
@@ -22,6 +23,8 @@ pub struct VectorTable {
     first: HashMap<&'static str, u32>,
     /// Pieces that go on with one, without their mark.
     further: HashMap<&'static str, u32>,
+    /// Every piece as the vocabulary writes it, with the mark of those inside a word.
+    names: Vec<&'static str>,
     /// The factor of each row; it includes how much the piece says.
     scales: Vec<f32>,
     /// One row for each piece; the bytes are signed numbers.
@@ -49,6 +52,7 @@ impl VectorTable {
         Self::read(FILE).unwrap_or_else(|| Self {
             first: HashMap::new(),
             further: HashMap::new(),
+            names: Vec::new(),
             scales: Vec::new(),
             rows: &[],
             longest: 0,
@@ -67,6 +71,7 @@ impl VectorTable {
         let mut table = Self {
             first: HashMap::with_capacity(count),
             further: HashMap::with_capacity(count / 4),
+            names: Vec::with_capacity(count),
             scales: Vec::with_capacity(count),
             rows: &[],
             longest: 0,
@@ -76,6 +81,7 @@ impl VectorTable {
             file = rest;
             let piece = std::str::from_utf8(piece).ok()?;
             table.longest = table.longest.max(piece.len());
+            table.names.push(piece);
             table.scales.push(f32::from_le_bytes(scale.try_into().ok()?));
             match piece.strip_prefix(INSIDE) {
                 Some(further) if !further.is_empty() => table.further.insert(further, at),
@@ -121,6 +127,11 @@ impl VectorTable {
                 *sum += scale * f32::from(number.cast_signed());
             }
         }
+    }
+
+    /// The text of a piece that can be a whole word.
+    pub(crate) fn word(&self, Piece(piece): Piece) -> Option<&'static str> {
+        self.names.get(piece as usize).copied().filter(|name| !name.starts_with(INSIDE))
     }
 
     /// How many pieces it knows.

@@ -65,8 +65,7 @@ fn d5_a_hint_prefers_the_server_it_fits() {
     }
 }
 
-/// Tools that have a little of every sentence do not keep out those that fit one well. (Many that fit
-/// one equally well would: nothing makes the hits different from each other.)
+/// Tools that have a little of every sentence do not keep out those that fit one well.
 #[test]
 fn d5_each_sentence_gets_its_tool() {
     let names: Vec<String> = (0..50).map(|n| format!("archive_{n}")).collect();
@@ -96,6 +95,43 @@ fn d5_nothing_is_found_for_nothing() {
     assert_eq!(Index::default().search(&Query::new("anything", 5)), []);
     assert_eq!(index.search(&Query::new("file", 0)), []);
     assert!(index.search(&Query::new("file", usize::MAX)).len() <= index.len());
+}
+
+/// What is only a little like the intent comes last, but it comes.
+#[test]
+fn d5_a_tool_without_a_word_in_common_is_found_if_it_is_not_far() {
+    let index = index();
+    let found = index.search(&Query::new("how warm will it be outdoors", 5));
+    let [first, second, ..] = &found[..] else { unreachable!("{found:?}") };
+    assert!(first.key.name == "forecast" && first.words.is_empty(), "{first:?}");
+    assert!(second.parts.words == 0.0 && second.parts.meaning < 0.2, "{second:?}");
+}
+
+#[test]
+fn d5_words_of_other_languages_find_tools_that_have_them() {
+    let index = Index::new([
+        tool("de", "wetter", "Zeigt die Wettervorhersage für eine Straße"),
+        tool("ru", "pogoda", "Прогноз погоды для города"),
+        tool("th", "อากาศ", "พยากรณ์อากาศ"),
+        tool("zh", "fetch", "根据提供的ID获取对应网页的内容"),
+    ]);
+    for (intent, server) in
+        [("Wettervorhersage", "de"), ("прогноз ПОГОДЫ", "ru"), ("อากาศ", "th"), ("获取网页", "zh")]
+    {
+        let found = index.search(&Query::new(intent, 1));
+        assert_eq!(found.first().map(|found| found.key.server.as_str()), Some(server), "{intent}");
+    }
+}
+
+#[test]
+fn d5_equal_searches_of_equal_tools_give_equal_results() {
+    let intent = "Show the weather, the last commits of a file, and search the web. Write a file.";
+    let expected = index();
+    let expected = expected.search(&Query::new(intent, 7));
+    assert!(expected.len() > 3);
+    for _ in 0..5 {
+        assert_eq!(index().search(&Query::new(intent, 7)), expected);
+    }
 }
 
 #[test]

@@ -43,6 +43,20 @@ fn d5_the_shipped_table_is_whole_and_small_enough() {
     assert_eq!(VectorTable::get().len(), 29_523);
 }
 
+/// `scripts/distill` writes the files and their hashes together.
+#[test]
+fn d5_the_shipped_files_are_those_that_the_manifest_names() {
+    let manifest = include_str!("../../table/SOURCES.txt");
+    let lists = include_bytes!("../../table/neighbours.bin");
+    for (name, file) in [("table.bin", FILE), ("neighbours.bin", lists.as_slice())] {
+        let hash: String = Sha256::digest(file).iter().map(|byte| format!("{byte:02x}")).collect();
+        assert!(manifest.lines().any(|line| line == format!("{hash}  {name}")), "{name}: {hash}");
+    }
+    let sources = manifest.lines().filter(|line| line.starts_with("  from ")).count();
+    let licences = manifest.lines().filter(|line| line.starts_with("  licence ")).count();
+    assert!(sources > 5 && licences == sources, "{sources} sources, {licences} licences");
+}
+
 #[test]
 fn d5_words_of_like_meaning_are_near_and_others_are_not() {
     let table = VectorTable::get();
