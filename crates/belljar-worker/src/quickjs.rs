@@ -11,12 +11,14 @@ mod event_loop;
 mod failure;
 mod files;
 mod frames;
+mod hashes;
 mod hints;
 mod holes;
 mod library;
 mod missing_names;
 mod modules;
 mod natives;
+mod node_modules;
 mod peek;
 mod prelude;
 mod random;
@@ -119,7 +121,8 @@ impl QuickJs {
         runtime.set_max_stack_size(STACK_BYTES);
         let current = CurrentRun::new();
         let clock = current.clone();
-        runtime.set_interrupt_handler(Some(Box::new(move || clock.is_overdue())));
+        let is_over = move || clock.exit_status().is_some() || clock.is_overdue();
+        runtime.set_interrupt_handler(Some(Box::new(is_over)));
         modules::refuse_all(&runtime, &current);
         let rejections = RejectionTracker::watch(&runtime);
         let context = Context::full(&runtime)?;
@@ -152,11 +155,13 @@ impl QuickJs {
         let done = self
             .start(script, context, sources.current())
             .and_then(|body| self.event_loop().run(&body))
-            .and_then(|value| self.encode(value, limits))
-            .and_then(|done| {
+            .and_then(|value| self.end_process(value));
+        let done = self.unless_exited(done).and_then(|value| self.encode(value, limits)).and_then(
+            |done| {
                 let lossy = self.send_state(limits)?;
                 Ok(RunValue { lossy: done.lossy || lossy, ..done })
-            });
+            },
+        );
         done.map_err(|failure| {
             let roomy = limits.memory_bytes.saturating_add(SPARE_BYTES);
             self.runtime.set_memory_limit(to_usize(roomy));
@@ -232,6 +237,30 @@ impl QuickJs {
             let body: Promise = main.call((import,)).map_err(caught(Occasion::Running))?;
             Ok(Persistent::save(&ctx, body))
         })
+    }
+
+    /// The code is over: its `process` may still have a word, and a status.
+    fn end_process(
+        &self,
+        value: Option<Persistent<Value<'static>>>,
+    ) -> Result<Option<Persistent<Value<'static>>>, RunFailure> {
+        let status = self.context.with(|ctx| {
+            let failed = |error| RunFailure::caught(&ctx, error, Occasion::Running, &self.current);
+            self.library.end_process(&ctx).map_err(failed)
+        })?;
+        if status == 0 { Ok(value) } else { Err(RunFailure::Exited(status)) }
+    }
+
+    /// Code that ended itself with status 0 has done what it wanted, and has no value.
+    fn unless_exited(
+        &self,
+        done: Result<Option<Persistent<Value<'static>>>, RunFailure>,
+    ) -> Result<Option<Persistent<Value<'static>>>, RunFailure> {
+        self.current.take_exit_status();
+        match done {
+            Err(RunFailure::Exited(0)) => Ok(None),
+            other => other,
+        }
     }
 
     fn event_loop(&self) -> EventLoop<'_> {
@@ -342,6 +371,7 @@ fn warm_library<'js>(ctx: &Ctx<'js>, current: &Rc<CurrentRun>) -> rquickjs::Resu
     natives::install(ctx, &native, current)?;
     peek::install(ctx, &native)?;
     encoding::install(ctx, &native)?;
+    hashes::install(&native)?;
     url::install(ctx, &native)?;
     zone::install(ctx, &native)?;
     files::install(ctx, &native, current)?;

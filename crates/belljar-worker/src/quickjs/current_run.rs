@@ -5,7 +5,7 @@
 
 use std::{
     cell::{Cell, RefCell},
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     io,
     rc::Rc,
     time::{Duration, Instant},
@@ -15,6 +15,10 @@ use belljar_wire::{Command, Durable, Event, GuestGrants, GuestLimits, ToolCall, 
 
 use super::{random::Generator, sources::Sources, transpile::NameScope};
 use crate::HostLink;
+
+/// Variables that were read and not granted, as many as a hint can name.
+const MAX_MISSED_VARIABLES: usize = 8;
+const MAX_VARIABLE_BYTES: usize = 64;
 
 /// The inputs of the host that came while the code waited.
 #[derive(Debug)]
@@ -38,6 +42,8 @@ pub(super) struct CurrentRun {
     paths: RefCell<Vec<String>>,
     clock: Cell<Option<DurableClock>>,
     calls: Cell<Calls>,
+    exit: Cell<Option<i32>>,
+    missed_variables: RefCell<BTreeSet<String>>,
     pub(super) random: Generator,
 }
 
@@ -70,6 +76,8 @@ impl CurrentRun {
             paths: RefCell::default(),
             clock: Cell::new(None),
             calls: Cell::default(),
+            exit: Cell::new(None),
+            missed_variables: RefCell::default(),
             random: Generator::default(),
         })
     }
@@ -92,6 +100,8 @@ impl CurrentRun {
             DurableClock { began: now, now, wanted: f64::NEG_INFINITY }
         }));
         self.calls.set(Calls::default());
+        self.exit.set(None);
+        self.missed_variables.take();
         self.host.replace(Some(host.clone()));
         self.sources.replace(Some(sources.clone()));
         let now = Instant::now();
@@ -114,11 +124,43 @@ impl CurrentRun {
         self.deadline.set(None);
     }
 
-    /// Sends an event. If the host is gone, it ends the cell anyway.
+    /// Sends an event. If the host is gone, it ends the cell anyway. Code that has ended itself
+    /// has nothing more to say.
     pub(super) fn send(&self, event: &Event) {
+        if self.exit.get().is_some() {
+            return;
+        }
         if let Some(host) = self.host.borrow().as_ref() {
             let _ = host.send(event);
         }
+    }
+
+    /// The code ends itself: whatever runs is interrupted as it is at the deadline.
+    pub(super) fn exit(&self, status: i32) {
+        self.exit.set(Some(status));
+    }
+
+    /// The status with which the code has ended itself.
+    pub(super) fn exit_status(&self) -> Option<i32> {
+        self.exit.get()
+    }
+
+    /// The same, once: what the engine does after the code's end is not interrupted.
+    pub(super) fn take_exit_status(&self) -> Option<i32> {
+        self.exit.take()
+    }
+
+    /// The code has read a variable that was not granted.
+    pub(super) fn note_missed_variable(&self, name: &str) {
+        let mut missed = self.missed_variables.borrow_mut();
+        if missed.len() < MAX_MISSED_VARIABLES && name.len() <= MAX_VARIABLE_BYTES {
+            missed.insert(name.to_owned());
+        }
+    }
+
+    /// Variables that the code has read and that were not granted.
+    pub(super) fn missed_variables(&self) -> Vec<String> {
+        self.missed_variables.borrow().iter().cloned().collect()
     }
 
     /// The value of a granted environment variable.
@@ -154,7 +196,7 @@ impl CurrentRun {
         self.clock.get().is_some()
     }
 
-    /// The time of a durable run's clock.
+    /// What the clock of a durable run shows.
     pub(super) fn durable_now_ms(&self) -> f64 {
         self.clock.get().map_or(0.0, |clock| clock.now)
     }
@@ -190,7 +232,7 @@ impl CurrentRun {
         self.host.borrow().as_ref().is_some_and(|host| host.has_input_within(time))
     }
 
-    /// Asks the host for a timer after so much time, unless it was asked already.
+    /// Asks the host to tell when so much time has passed, unless it was asked for that already.
     pub(super) fn want_timer(&self, delay: Duration) {
         let Some(clock) = self.clock.get() else { return };
         let at_ms = clock.now + delay.as_secs_f64() * 1e3;
@@ -241,7 +283,7 @@ impl CurrentRun {
         self.overdue.get()
     }
 
-    /// Maps positions back to the agent's source, while a run lasts.
+    /// Maps positions back to what the agent wrote, while a run lasts.
     pub(super) fn sources(&self) -> Option<Rc<Sources>> {
         self.sources.borrow().clone()
     }

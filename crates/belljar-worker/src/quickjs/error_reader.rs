@@ -98,6 +98,11 @@ impl<'js> ErrorReader<'_, 'js> {
         Some((self.text(error, "code")?, self.text(error, "hint")?))
     }
 
+    /// The hint of any other error that has one.
+    pub(super) fn hint(&self, error: &Object<'js>) -> Option<String> {
+        self.text(error, "hint")
+    }
+
     /// The errors behind this one, each with its own frames, as lines of text.
     pub(super) fn related(&self, error: &Object<'js>) -> String {
         let mut text = String::new();

@@ -102,6 +102,10 @@ impl EventLoop<'_> {
     fn run_jobs(&self) -> Result<(), RunFailure> {
         let mut until_check = JOBS_PER_CHECK;
         loop {
+            // An async function makes a rejection of the interruption, so it is asked for here.
+            if let Some(status) = self.current.exit_status() {
+                return Err(RunFailure::Exited(status));
+            }
             match self.runtime.execute_pending_job() {
                 Ok(true) => {}
                 Ok(false) => return Ok(()),

@@ -27,6 +27,8 @@ pub(super) enum RunFailure {
     Stalled,
     /// There is too little memory left to continue.
     Exhausted,
+    /// The code ended itself with this status.
+    Exited(i32),
     /// The error is already described.
     Reported(GuestError),
     /// The engine itself failed.
@@ -70,6 +72,9 @@ impl RunFailure {
             return Self::Engine(error);
         }
         let value = Persistent::save(ctx, ctx.catch());
+        if let Some(status) = current.exit_status() {
+            return Self::Exited(status);
+        }
         match current.is_overdue() {
             true => Self::Overdue(TimeoutPoint::Running(value)),
             false => Self::Thrown(occasion, value),
@@ -98,9 +103,18 @@ impl<'js> Reporter<'_, 'js> {
                 GuestError::new(ErrorCode::RuntimeStalled, message).with_hint(hints::STALLED)
             }
             RunFailure::Exhausted => self.out_of_memory("out of memory"),
+            RunFailure::Exited(status) => self.exited(status),
             RunFailure::Reported(error) => error,
             RunFailure::Engine(error) => engine_failed(&error),
         }
+    }
+
+    fn exited(&self, status: i32) -> GuestError {
+        let message = format!("process.exit: the code ended itself with status {status}");
+        let mut error = GuestError::new(ErrorCode::RuntimeExit, message);
+        error.exit_code = Some(status);
+        error.hint = hints::for_missed_variables(&self.current.missed_variables());
+        error
     }
 
     fn thrown_when(&self, occasion: Occasion, value: &Value<'js>) -> GuestError {
@@ -170,9 +184,17 @@ impl<'js> Reporter<'_, 'js> {
         {
             error = self.missing(name, missing, code);
         } else {
-            error.hint = hints::for_message(&error.message).map(str::to_owned);
+            error.hint = self.reader.hint(object).or_else(|| self.hint_for(&error.message));
         }
         self.placed(error, &trace.frames, self.reader.related(object))
+    }
+
+    /// What is known about a message: it may name a variable that was not granted.
+    fn hint_for(&self, message: &str) -> Option<String> {
+        let mut missed = self.current.missed_variables();
+        missed.retain(|name| message.contains(name.as_str()));
+        hints::for_missed_variables(&missed)
+            .or_else(|| hints::for_message(message).map(str::to_owned))
     }
 
     /// A thrown value that is not an error: the message is how the console would print it.

@@ -1,11 +1,5 @@
 //! Hints: what an agent can do about an error.
 
-/// For every attempt to import a module.
-pub(super) const MODULE: &str = "Only fs, fs/promises and path can be imported: no other Node module \
-    and no npm package. Use what is built in: console, JSON, Math, Intl, URL, TextEncoder, \
-    crypto.randomUUID, structuredClone, atob/btoa, timers, the `data` helpers. Pass data in with \
-    `context`.";
-
 /// For code that is still running when its time is up.
 pub(super) const TIMEOUT_RUNNING: &str =
     "The code was still running there. Look for a loop that does not end, or do less work.";
@@ -30,6 +24,16 @@ pub(super) fn module_refused(module: &str) -> String {
     format!("module \"{module}\" cannot be imported")
 }
 
+/// The hint for code that failed after it read variables that were not granted.
+pub(super) fn for_missed_variables(names: &[String]) -> Option<String> {
+    let first = names.first()?;
+    let listed = names.join(", ");
+    Some(format!(
+        "process.env has no {listed}: a variable of the host is seen only when it is granted, with \
+         --env {first}. Or pass the value in with `context`."
+    ))
+}
+
 /// Hints for messages of the engine.
 pub(super) fn for_message(message: &str) -> Option<&'static str> {
     let is = |start: &str, end: &str| message.starts_with(start) && message.ends_with(end);
@@ -43,6 +47,9 @@ pub(super) fn for_message(message: &str) -> Option<&'static str> {
             "Check the value before the dot: the name may be wrong, or an `await` missing. Use \
              `?.` where it may be absent.",
         );
+    }
+    if let Some(hint) = for_missing_member(message) {
+        return Some(hint);
     }
     if is("TypeError: fs.", "is not a function") {
         return Some(
@@ -58,6 +65,34 @@ pub(super) fn for_message(message: &str) -> Option<&'static str> {
         return Some("Only arrays, strings, Maps, Sets and the like can be looped over or spread.");
     }
     None
+}
+
+/// Hints for members that other runtimes have.
+fn for_missing_member(message: &str) -> Option<&'static str> {
+    let callee = message.strip_prefix("TypeError: ")?.strip_suffix(" is not a function")?;
+    let hint = match callee {
+        "Intl.DisplayNames" | "Intl.DurationFormat" => {
+            "It is not available: there are no names of regions, languages and currencies, and no \
+             durations. Intl has NumberFormat, DateTimeFormat, PluralRules, RelativeTimeFormat, \
+             ListFormat, Collator, Segmenter and Locale. Write the few names that are needed."
+        }
+        "crypto.createHash" | "crypto.createHmac" | "crypto.randomBytes" | "crypto.randomInt" => {
+            "The global `crypto` is the web's. Write: import crypto from \"node:crypto\"."
+        }
+        "crypto.createCipheriv"
+        | "crypto.createDecipheriv"
+        | "crypto.scryptSync"
+        | "crypto.pbkdf2Sync"
+        | "crypto.createSign"
+        | "crypto.createVerify"
+        | "crypto.generateKeyPairSync" => {
+            "node:crypto has hashes, HMAC and randomness here; no ciphers and no keys. Use language \
+             python for those."
+        }
+        "util.parseArgs" => "There is no command line to parse. Input is in `context`.",
+        _ => return None,
+    };
+    Some(hint)
 }
 
 /// The hint for a value that JSON cannot represent.

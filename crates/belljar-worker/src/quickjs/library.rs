@@ -54,13 +54,19 @@ impl GuestLibrary {
     pub(super) fn forget(&self, ctx: &Ctx<'_>) -> Result<()> {
         self.forget.clone().restore(ctx)?.call::<_, ()>(())?;
         let native = self.native.clone().restore(ctx)?;
-        for part in ["forgetCalls", "forgetGroups"] {
+        for part in ["forgetCalls", "forgetGroups", "forgetProcess"] {
             // A part of the library that was never loaded has nothing to forget.
             if let Some(forget) = native.get::<_, Option<Function>>(part)? {
                 forget.call::<_, ()>(())?;
             }
         }
         Ok(())
+    }
+
+    /// Tells code that listens for the end of its process; gives the status it ends with.
+    pub(super) fn end_process(&self, ctx: &Ctx<'_>) -> Result<i32> {
+        let end: Option<Function> = self.native.clone().restore(ctx)?.get("endProcess")?;
+        end.map_or(Ok(0), |end| end.call(()))
     }
 
     /// Hands the outcome of a tool call to the code that waits for it.

@@ -5,7 +5,7 @@
 
 use belljar_contract::ErrorCode;
 
-use super::hints;
+use super::node_modules;
 
 /// A name that does not exist here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,7 +17,6 @@ pub(super) struct MissingName {
 
 const NO_BROWSER: &str = "This is not a browser: there is no page, no storage and no user to ask. \
     Input is in `context`, output is console.log and `return`.";
-const NO_DIRECTORY: &str = "The code is not in a file. Relative paths begin at /work.";
 const NO_EXPORTS: &str = "Nothing can import from this code. Use `return value`.";
 const NO_HOST: &str = "There is no access to the host here: no process, no environment, no \
     subprocess. Input is in `context`.";
@@ -27,8 +26,16 @@ pub(super) fn lookup(name: &str) -> Option<MissingName> {
     let (code, hint) = match name {
         "fsPromises" => (ErrorCode::RuntimeThrown, "Use fs.promises."),
         "path" => (ErrorCode::RuntimeThrown, "Write: import path from \"node:path\"."),
-        "__dirname" | "__filename" => (ErrorCode::PermissionFile, NO_DIRECTORY),
-        "Bun" | "os" | "child_process" | "exec" | "spawn" | "execSync" => {
+        "os" => (ErrorCode::RuntimeThrown, "Write: import os from \"node:os\"."),
+        "util" => (ErrorCode::RuntimeThrown, "Write: import util from \"node:util\"."),
+        "assert" => (ErrorCode::RuntimeThrown, "Write: import assert from \"node:assert\"."),
+        "EventEmitter" => {
+            (ErrorCode::RuntimeThrown, "Write: import { EventEmitter } from \"node:events\".")
+        }
+        "createHash" => {
+            (ErrorCode::RuntimeThrown, "Write: import { createHash } from \"node:crypto\".")
+        }
+        "Bun" | "child_process" | "exec" | "spawn" | "execSync" => {
             (ErrorCode::PermissionHost, NO_HOST)
         }
         "axios" | "http" | "https" | "net" => (
@@ -42,18 +49,37 @@ pub(super) fn lookup(name: &str) -> Option<MissingName> {
         "localStorage" | "sessionStorage" | "indexedDB" | "window" | "document" | "navigator"
         | "location" | "alert" | "prompt" | "confirm" => (ErrorCode::RuntimeThrown, NO_BROWSER),
         "module" | "exports" => (ErrorCode::RuntimeThrown, NO_EXPORTS),
-        "Buffer" => (
-            ErrorCode::RuntimeThrown,
-            "Use Uint8Array with TextEncoder/TextDecoder, and btoa/atob for base64.",
-        ),
-        "_" | "lodash" | "moment" | "dayjs" | "z" | "zod" | "cheerio" | "uuid" => {
-            (ErrorCode::RuntimeThrown, hints::MODULE)
+        "_" => (ErrorCode::RuntimeThrown, node_modules::hint_for("lodash")),
+        "z" => (ErrorCode::RuntimeThrown, node_modules::hint_for("zod")),
+        "lodash" | "moment" | "dayjs" | "zod" | "cheerio" | "uuid" => {
+            (ErrorCode::RuntimeThrown, node_modules::hint_for(name))
         }
         "None" | "True" | "False" | "print" | "len" | "elif" => (
             ErrorCode::RuntimeThrown,
             "That is Python. Write null, true, false, console.log(...), value.length.",
         ),
-        _ => return None,
+        _ => (ErrorCode::RuntimeThrown, hint_for_other(name)?),
     };
     Some(MissingName { code, hint })
+}
+
+/// Names of the web and of test runners; none of them reaches out of the cell.
+fn hint_for_other(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "Temporal" => {
+            "Temporal is not available. Use Date, Intl.DateTimeFormat, and `data.parseDate`, \
+             `data.addTime`, `data.diffTime`, `data.formatDate`."
+        }
+        "CompressionStream" | "DecompressionStream" => node_modules::hint_for("zlib"),
+        "MessageChannel" | "MessagePort" | "BroadcastChannel" => {
+            "There is one thread and nobody to send to. Use EventTarget, or node:events."
+        }
+        "DOMParser" | "XMLSerializer" => node_modules::hint_for("jsdom"),
+        "FileReader" => "Use `await blob.text()` or `await blob.arrayBuffer()`.",
+        "Image" | "Audio" | "HTMLElement" | "requestAnimationFrame" | "customElements" => {
+            NO_BROWSER
+        }
+        "describe" | "it" | "test" | "expect" => node_modules::hint_for("jest"),
+        _ => return None,
+    })
 }

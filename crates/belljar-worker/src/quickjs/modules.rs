@@ -10,7 +10,7 @@ use rquickjs::{
     module::Declared,
 };
 
-use super::{current_run::CurrentRun, hints};
+use super::{current_run::CurrentRun, hints, node_modules};
 
 /// Has every `import` of this runtime end in a `PermissionError`.
 pub(super) fn refuse_all(runtime: &Runtime, current: &Rc<CurrentRun>) {
@@ -41,7 +41,7 @@ impl Resolver for ModuleRefuser {
         };
         let options = Object::new(ctx.clone())?;
         options.set("code", ErrorCode::PermissionModule.as_str())?;
-        options.set("hint", hints::MODULE)?;
+        options.set("hint", node_modules::hint_for(name))?;
         Err(ctx.throw(class.construct((hints::module_refused(name), options))?))
     }
 }

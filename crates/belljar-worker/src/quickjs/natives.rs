@@ -5,8 +5,14 @@ use std::rc::Rc;
 use belljar_contract::Stream;
 use belljar_wire::Event;
 use rquickjs::{Ctx, Error, Exception, Function, Object, Result, String as JsString, TypedArray};
+use rustix::{
+    param::page_size,
+    process::{getgid, getuid},
+};
 
-use super::{current_run::CurrentRun, frames::describe, hints, random, text::text_of};
+use super::{
+    current_run::CurrentRun, frames::describe, hints, node_modules, random, text::text_of,
+};
 
 /// A frame's head is bounded; an attempt is cut long before.
 const MAX_ATTEMPT_BYTES: usize = 1024;
@@ -35,9 +41,48 @@ pub(super) fn install<'js>(
     native.set("clock", Function::new(ctx.clone(), move || clock.durable_now_ms())?)?;
     let clock = current.clone();
     native.set("isDurable", Function::new(ctx.clone(), move || clock.is_durable())?)?;
-    native.set("moduleHint", hints::MODULE)?;
+    install_process(ctx, native, current)?;
+    let file = |module: JsString<'js>| Ok::<_, Error>(node_modules::file_of(&text_of(&module)?));
+    native.set("moduleFile", Function::new(ctx.clone(), file)?)?;
+    let hint = |module: JsString<'js>| Ok::<_, Error>(node_modules::hint_for(&text_of(&module)?));
+    native.set("moduleHint", Function::new(ctx.clone(), hint)?)?;
     let refused = |module: JsString<'js>| Ok::<_, Error>(hints::module_refused(&text_of(&module)?));
     native.set("moduleRefused", Function::new(ctx.clone(), refused)?)
+}
+
+/// What `process` and `os` say about the cell.
+fn install_process<'js>(
+    ctx: &Ctx<'js>,
+    native: &Object<'js>,
+    current: &Rc<CurrentRun>,
+) -> Result<()> {
+    let run = current.clone();
+    native.set("exit", Function::new(ctx.clone(), move |status: i32| run.exit(status))?)?;
+    let run = current.clone();
+    let missed = move |name: JsString<'js>| {
+        run.note_missed_variable(&text_of(&name)?);
+        Ok::<_, Error>(())
+    };
+    native.set("missedVariable", Function::new(ctx.clone(), missed)?)?;
+    let run = current.clone();
+    let limit = move || run.memory_bytes() as f64;
+    native.set("memoryLimit", Function::new(ctx.clone(), limit)?)?;
+    native.set("residentBytes", Function::new(ctx.clone(), resident_bytes)?)?;
+    let identity = || vec![getuid().as_raw(), getgid().as_raw()];
+    native.set("identity", Function::new(ctx.clone(), identity)?)?;
+    let architecture = match std::env::consts::ARCH {
+        "x86_64" => "x64",
+        "aarch64" => "arm64",
+        other => other,
+    };
+    native.set("architecture", architecture)
+}
+
+/// Memory that the cell has, its part of the zygote's included; zero where the system does not say.
+fn resident_bytes() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages: f64 = status.split(' ').nth(1).and_then(|pages| pages.parse().ok()).unwrap_or(0.0);
+    pages * page_size() as f64
 }
 
 fn install_output<'js>(

@@ -7,7 +7,10 @@
 //!
 //! A source map is only drawn when an error needs one: see [`SourceMap::draw`].
 
+mod common_js;
 mod completion;
+mod exports;
+mod mentions;
 mod modules;
 mod nesting;
 mod outline;
@@ -148,7 +151,8 @@ fn lower<'a>(
     }
     let mut program = parsed.program;
     let builder = AstBuilder::new(allocator);
-    modules::settle(&mut program, source, allocator, &builder)?;
+    common_js::drop_exports(&mut program, &builder);
+    let default = modules::settle(&mut program, source, allocator, &builder)?;
     let analysed = SemanticBuilder::new_compiler().with_enum_eval(true).build(&program);
     if let Some(diagnostic) = analysed.diagnostics.errors().next() {
         return Err(syntax::explain(source, diagnostic).into());
@@ -166,7 +170,10 @@ fn lower<'a>(
     }
     let returns = survey::survey(&mut program, source, &builder)?;
     if returns == survey::Returns::None {
-        completion::return_last_expression(&mut program, &builder);
+        match default.into_statement(program.span, allocator) {
+            Some(value) => program.body.push(value),
+            None => completion::return_last_expression(&mut program, &builder),
+        }
     }
     let ahead = shared.map(|names| session::share(&mut program, names, allocator, &builder));
     Ok((program, ahead.unwrap_or_default()))

@@ -112,8 +112,7 @@ impl<'js> Encoder<'js> {
             Some(object) => object.get(PredefinedAtom::ToJSON)?,
             None => self.builtins.big_int_to_json()?,
         };
-        // Dates are written here, which tells an invalid one from null.
-        if !method.is_function() || self.builtins.is_date_to_json(&method)? {
+        if !method.is_function() || self.builtins.is_set_aside(&method)? {
             return Ok(None);
         }
         let Some(method) = method.as_function() else { return Ok(None) };

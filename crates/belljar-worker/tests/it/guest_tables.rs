@@ -2,6 +2,7 @@
 //!
 //! The expected values in `guest/*.txt` are never ours: `node expect.mjs FILE.txt` writes them.
 
+use belljar_contract::Stream;
 use serde_json::Value;
 
 use crate::harness::{run, value};
@@ -35,17 +36,21 @@ fn as_functions(cases: &[(&str, String)]) -> String {
 fn check_values(table: &str) {
     let cases = cases(table);
     let all = value(&format!(
-        "return [{}].map((f) => {{
-            try {{ return f() ?? null; }} catch (e) {{ return `${{e.name}}: ${{e.message}}`; }}
-        }});",
+        "const all = [];
+        for (const f of [{}]) {{
+            try {{ all.push((await f()) ?? null); }} catch (e) {{ all.push(`${{e.name}}: ${{e.message}}`); }}
+        }}
+        return all;",
         as_functions(&cases)
     ));
     let actual = all.as_array().expect("an array of values");
     assert_eq!(actual.len(), cases.len());
-    for ((expression, expected), actual) in cases.iter().zip(actual) {
+    let differs = |((expression, expected), actual): (&(&str, String), &Value)| {
         let expected: Value = serde_json::from_str(expected).expect("the table holds JSON");
-        assert_eq!(*actual, expected, "{expression}");
-    }
+        (*actual != expected).then(|| format!("{expression}\n  here {actual}\n  Node {expected}"))
+    };
+    let differences: Vec<_> = cases.iter().zip(actual).filter_map(differs).collect();
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
 }
 
 /// Compares what `console.log` prints.
@@ -88,4 +93,47 @@ fn a1_texts_are_compared_and_joined_as_in_node() {
 #[test]
 fn a1_web_classes_behave_as_in_node() {
     check_values(include_str!("guest/web.txt"));
+}
+
+#[test]
+fn a1_buffers_behave_as_in_node() {
+    check_values(include_str!("guest/node-buffer.txt"));
+}
+
+#[test]
+fn a1_modules_behave_as_in_node() {
+    check_values(include_str!("guest/node-modules.txt"));
+}
+
+#[test]
+fn a1_assertions_behave_as_in_node() {
+    check_values(include_str!("guest/node-assert.txt"));
+}
+
+#[test]
+fn a1_bodies_and_streams_behave_as_in_node() {
+    check_values(include_str!("guest/web-bodies.txt"));
+}
+
+#[test]
+fn a1_iso_like_dates_are_written_as_in_node() {
+    check_values(include_str!("guest/locales.txt"));
+}
+
+/// A7: a locale that is not here is never taken for American without a word.
+#[test]
+fn a7_a_locale_that_is_not_here_is_told() {
+    let code = "for (let i = 0; i < 3; i++) new Date(0).toLocaleDateString('ko-KR'); (5).toLocaleString('de')";
+    let outcome = run(code);
+    let told = "[intl] the locale ko-KR is not available: written as en-US";
+    assert_eq!(outcome.printed(Stream::Log), told);
+    // Control: one that is here is not told.
+    for locale in ["de", "de-DE", "en-CA", "sv-SE", "en-GB", "en-AU", "pt-BR"] {
+        let code = format!("(5).toLocaleString('{locale}')");
+        assert_eq!(run(&code).printed(Stream::Log), "", "{locale}");
+    }
+    assert_eq!(
+        run("(5).toLocaleString('de-CH')").printed(Stream::Log),
+        "[intl] the locale de-CH is not available: written as de"
+    );
 }

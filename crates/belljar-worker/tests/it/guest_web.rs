@@ -62,7 +62,6 @@ fn a1_urls_can_be_asked_without_throwing() {
 #[test]
 fn a1_what_is_not_there_says_so() {
     let actual = values(&[
-        "crypto.subtle",
         "structuredClone()",
         "structuredClone(new Proxy({}, {}))",
         "structuredClone({}, { transfer: [{}] })",
@@ -71,8 +70,6 @@ fn a1_what_is_not_there_says_so() {
         "new EventTarget().dispatchEvent({})",
     ]);
     let expected = json!([
-        "NotSupportedError: crypto.subtle is not available in the sandbox: \
-         there are crypto.randomUUID and crypto.getRandomValues",
         "TypeError: structuredClone needs the value to copy",
         "DataCloneError: #<Object> could not be cloned.",
         "DataCloneError: Value could not be transferred: only an ArrayBuffer can, once",
@@ -119,14 +116,14 @@ fn a1_traces_name_the_agents_lines() {
 #[test]
 fn unknown_locales_fall_back_and_offsets_are_zones() {
     let actual = values(&[
-        "new Intl.NumberFormat('sv-SE').resolvedOptions().locale",
-        "(1234.5).toLocaleString('sv-SE')",
+        "new Intl.NumberFormat('ko-KR').resolvedOptions().locale",
+        "(1234.5).toLocaleString('ko-KR')",
         "new Intl.NumberFormat(['tlh', 'de-AT']).resolvedOptions().locale",
         "new Date(0).toLocaleDateString('en-AU')",
         "new Date(0).toLocaleString('en-US', { timeZone: '+05:30', timeZoneName: 'short' })",
         "new Intl.DateTimeFormat('en', { timeZone: 'europe/berlin' }).resolvedOptions().timeZone",
         "[2, 10, 1].toLocaleString()",
-        "Intl.DateTimeFormat.supportedLocalesOf(['sv', 'fr-CA'])",
+        "Intl.DateTimeFormat.supportedLocalesOf(['ko', 'fr-CA'])",
         "new Intl.NumberFormat('en', { style: 'unit', unit: 'parsec' })",
         "(5).toLocaleString('en', { style: 'nonsense' })",
         "new Date(8.64e15).toLocaleString('en-US', { timeZone: 'Asia/Tokyo' })",

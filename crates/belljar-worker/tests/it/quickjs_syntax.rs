@@ -62,21 +62,6 @@ fn unsupported_syntax_is_named() {
             "SyntaxError: `accessor` fields are not supported",
             "Write the same thing with plain functions or methods.",
         ),
-        (
-            "export default 5",
-            "SyntaxError: nothing can import from this code, so it cannot export a value",
-            "Use `return value` to give the value back.",
-        ),
-        (
-            "const x = 1; export { x }",
-            "SyntaxError: nothing can import from this code, so it cannot export a value",
-            "Use `return value` to give the value back.",
-        ),
-        (
-            "export = 5",
-            "SyntaxError: nothing can import from this code, so it cannot export a value",
-            "Use `return value` to give the value back.",
-        ),
     ] {
         let outcome = run(code);
         let error = outcome.failure();

@@ -80,6 +80,21 @@ const touch = [
   () => fetch("https://example.org").catch(() => {}),
   () => require("net"),
   () => process.env,
+  () => ({ ...process.env }),
+  () => process.stdout.write(""),
+  () => Buffer.concat([Buffer.from("x"), Buffer.alloc(2)]).toString("hex"),
+  () => new Response(new FormData()).text(),
+  () => new Request("http://a").headers.get("x"),
+  () => new ReadableStream({ pull() {} }).tee(),
+  () => new URLPattern({ pathname: "/:a" }).exec("http://a/b"),
+  () => new Blob(["x"]).stream(),
+  ...["assert", "buffer", "crypto", "events", "os", "path", "querystring", "string_decoder", "timers", "url", "util"]
+    .map((name) => () => require(name)),
+  () => require("crypto").createHash("sha256").update("x").digest("hex"),
+  () => require("util").inspect({ a: Buffer.from("x") }),
+  () => require("assert").deepStrictEqual({ a: [1] }, { a: [2] }),
+  () => new (require("events"))().on("x", () => {}).emit("x"),
+  () => import("node:util"),
   () => new Error("x").stack,
 ];
 for (const act of touch) {

@@ -20,12 +20,13 @@ const NETWORK: End = Refused("permission.network");
 
 /// What other runtimes have: told as a refusal, with a hint, and logged.
 const REFUSALS: &[Snippet] = &[
-    snippet("environment", "return process.env.HOME", HOST),
-    snippet("environment_by_name", "return process.env['PATH']", HOST),
-    snippet("all_of_the_environment", "return { ...process.env }", HOST),
-    snippet("exit", "process.exit(0)", HOST),
     snippet("binding", "process.binding('net')", HOST),
-    snippet("main_module", "process.mainModule.require('net')", HOST),
+    snippet("native_addon", "process.dlopen({ exports: {} }, '/lib/x.so')", HOST),
+    snippet("kill", "process.kill(1, 'SIGKILL')", HOST),
+    snippet("kill_of_the_group", "process.kill(0)", HOST),
+    snippet("another_user", "process.setuid(0)", HOST),
+    snippet("another_directory", "process.chdir('/proc')", HOST),
+    snippet("standard_input", "return process.stdin.read()", HOST),
     snippet("deno", "return Deno.readTextFileSync('/etc/passwd')", FILE),
     snippet("deno_environment", "return Deno.env.get('PATH')", HOST),
     snippet("deno_command", "return new Deno.Command('id').outputSync()", COMMAND),
@@ -48,20 +49,20 @@ const REFUSALS: &[Snippet] = &[
     snippet("request", "new XMLHttpRequest()", NETWORK),
     snippet("event_source", "new EventSource('http://localhost')", NETWORK),
     // The same, by code that is made at run time.
-    snippet("function_constructor", "return Function('return process.env.HOME')()", HOST),
+    snippet("function_constructor", "return Function('return process.kill(1)')()", HOST),
     snippet(
         "constructor_of_constructor",
-        "return ({}).constructor.constructor('return process')().env.HOME",
+        "return ({}).constructor.constructor('return process')().abort()",
         HOST,
     ),
     snippet(
         "async_function_constructor",
-        "return await (async () => {}).constructor(\"return require('os')\")()",
+        "return await (async () => {}).constructor(\"return require('vm')\")()",
         MODULE,
     ),
     snippet(
         "generator_constructor",
-        "return (function* () {}).constructor(\"yield require('os')\")().next()",
+        "return (function* () {}).constructor(\"yield require('vm')\")().next()",
         MODULE,
     ),
     snippet("import_in_made_function", "return await Function(\"return import('os')\")()", MODULE),
@@ -74,11 +75,31 @@ const REFUSALS: &[Snippet] = &[
         MODULE,
     ),
     snippet("in_a_getter", "return { get a() { return require('net') } }", MODULE),
-    snippet("in_to_json", "return { toJSON() { return process.env.HOME } }", HOST),
+    snippet("in_to_json", "return { toJSON() { return process.chdir('/') } }", HOST),
 ];
 
 /// Tricks that must not get a script anywhere.
 const TRICKS: &[Snippet] = &[
+    // Nothing of the host's environment, user or machine is there to be read.
+    snippet(
+        "environment",
+        "return [process.env.HOME ?? null, process.env['PATH'] ?? null, Object.keys(process.env), { ...process.env }]",
+        Value("[null,null,[],{}]"),
+    ),
+    snippet(
+        "machine",
+        "const os = require('os'); return [os.hostname(), os.homedir(), os.networkInterfaces(), os.cpus().length, os.release()]",
+        Value(r#"["belljar","/work",{},1,""]"#),
+    ),
+    snippet("main_module", "return typeof process.mainModule", Value("\"undefined\"")),
+    // Code that ends itself ends its run, not the cell's answer.
+    snippet("exit", "process.exit(0); return 1", Value("null")),
+    snippet("exit_that_is_caught", "try { process.exit(0) } catch {} return 1", Value("null")),
+    snippet(
+        "exit_with_a_status",
+        "for (;;) try { process.exit(3) } catch {}",
+        Code(&["runtime.exit"]),
+    ),
     snippet(
         "globals_of_the_engine",
         "return ['std', 'os', 'bjson', 'scriptArgs', 'print', '__loadScript', 'native', \
@@ -118,7 +139,7 @@ const TRICKS: &[Snippet] = &[
         "species",
         "class Odd extends Array { static get [Symbol.species]() { return function () { return \
          process } } } return Odd.of(1, 2).map((x) => x)",
-        Code(&["permission.host", "runtime.thrown"]),
+        Code(&["permission.host", "runtime.thrown", "serialization.unsupported"]),
     ),
     snippet(
         "proxy_as_value",

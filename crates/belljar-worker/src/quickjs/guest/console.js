@@ -134,6 +134,7 @@
     },
   };
   Object.defineProperty(console, Symbol.toStringTag, { value: "console", configurable: true });
+  native.console = console;
   Object.defineProperty(globalThis, "console", {
     value: console,
     writable: true,

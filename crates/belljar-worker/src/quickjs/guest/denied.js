@@ -2,7 +2,7 @@
 // ends in a PermissionError whose hint says what to do instead.
 //
 // Only what code calls or reads outright is here, and `Deno` in deno.js. What code merely asks for by
-// `typeof` (Buffer, Bun, window, module …) stays undefined, so that such questions get an honest answer; the
+// `typeof` (Bun, window, module …) stays undefined, so that such questions get an honest answer; the
 // engine explains those names when code trips over them, see `missing_names.rs`.
 (function (native) {
   "use strict";
@@ -50,24 +50,18 @@
     refuseToConstruct(name, "permission.host", "needs a thread of its own", THREADS);
   }
 
-  expose("require", named("require", (name) => {
+  const require = named("require", (name) => {
     const found = native.moduleNamed(String(name));
     if (found !== undefined) return found;
     const message = native.moduleRefused(String(name));
-    refuse(`require(${shown(name)})`, "permission.module", message, native.moduleHint);
-  }));
-
-  const PROCESS_HINTS = {
-    argv: "There is no command line. Input is in `context`.",
-    exit: "Use `return value` to end the code, or throw an Error.",
-    hrtime: "Use performance.now().",
-    nextTick: "Use queueMicrotask(callback).",
-    stdin: "There is no standard input. Input is in `context`.",
-    stderr: "Use console.error(...).",
-    stdout: "Use console.log(...).",
-  };
-  const PROCESS_HINT = "There is no Node process here. Input is in `context`, output is "
-    + "console.log and `return`.";
+    refuse(`require(${shown(name)})`, "permission.module", message, native.moduleHint(String(name)));
+  });
+  require.resolve = named("resolve", (name) => String(name));
+  require.cache = {};
+  expose("require", require);
+  expose("global", globalThis);
+  expose("__dirname", "/work");
+  expose("__filename", "/work/main.js");
 
   /** An object whose every property is refused, however it is asked for. */
   function forbidden(path, hintFor, open = {}) {
@@ -90,28 +84,4 @@
   }
 
   native.forbidden = forbidden;
-
-  const envHint = (key) => "No environment variable of the host is visible unless it is granted"
-    + (key === undefined ? "" : ` with --env ${String(key)}`)
-    + ". Or pass the value in with `context`.";
-  const closed = forbidden("process.env", envHint);
-  const isGranted = (key) => typeof key === "string" && native.variable(key) !== undefined;
-  /** Granted variables, and refusals for all others. */
-  const env = new Proxy(Object.create(null), {
-    get: (target, key) => (isGranted(key) ? native.variable(key) : closed[key]),
-    has: (target, key) => isGranted(key) || key in closed,
-    ownKeys: () => {
-      const names = native.variables();
-      return names.length > 0 ? names : Reflect.ownKeys(closed);
-    },
-    getOwnPropertyDescriptor: (target, key) => (isGranted(key)
-      ? { value: native.variable(key), enumerable: true, configurable: true }
-      : Reflect.getOwnPropertyDescriptor(closed, key)),
-    set: (target, key, value) => Reflect.set(closed, key, value),
-    deleteProperty: (target, key) => Reflect.deleteProperty(closed, key),
-    defineProperty: (target, key, to) => Reflect.defineProperty(closed, key, to),
-    getPrototypeOf: () => null,
-  });
-  const open = { env, cwd: () => "/work" };
-  expose("process", forbidden("process", (key) => PROCESS_HINTS[key] ?? PROCESS_HINT, open));
 })

@@ -31,26 +31,55 @@
 
   native.errors = { PermissionError, refuse };
 
-  /** As `import` sees a module: what `require` gives is its default. */
-  const namespaceOf = (module) => ({ __proto__: null, ...module, default: module });
+  /**
+   * As `import` sees a module: what `require` gives is its default. A module that is a function can
+   * be called by the name of `import * as` too, as TypeScript's older way of importing has it.
+   */
+  function namespaceOf(module) {
+    if (typeof module !== "function") {
+      return defineProperties({ __proto__: null, default: module }, getOwnPropertyDescriptors(module));
+    }
+    const call = (...values) => module(...values);
+    return assign(call, module, { default: module });
+  }
 
   native.importModule = async function (name) {
     const module = String(name);
     const found = native.moduleNamed(module);
     if (found !== undefined) return namespaceOf(found);
     const attempt = `import(${JSON.stringify(module)})`;
-    refuse(attempt, "permission.module", native.moduleRefused(module), native.moduleHint);
+    refuse(attempt, "permission.module", native.moduleRefused(module), native.moduleHint(module));
   };
 
   // A constant of a session whose declaration stays one, see transpile/session.rs.
-  const { keys } = Object;
+  const { keys, assign, defineProperties, getOwnPropertyDescriptors } = Object;
   const scope = globalThis;
   native.importModule.keep = (values) => {
     const names = keys(values);
     for (let i = 0; i < names.length; i++) scope[names[i]] = values[names[i]];
   };
 
-  native.importModule.now = (name) => namespaceOf(native.moduleNamed(name));
+  /** A module, for `import`; what is imported by name must be in it. */
+  native.importModule.now = (name, ...wanted) => {
+    const namespace = namespaceOf(native.moduleNamed(name));
+    for (let i = 0; i < wanted.length; i++) {
+      if (!(wanted[i] in namespace)) throw missingExport(name, wanted[i], namespace);
+    }
+    return namespace;
+  };
+
+  function missingExport(module, name, namespace) {
+    const listed = keys(namespace).filter((key) => key !== "default").join(", ");
+    const message = `The requested module '${module}' does not provide an export named '${name}'`;
+    const error = new SyntaxError(message);
+    define(error, "hint", `Of ${module}, this is available: ${listed}.`);
+    return error;
+  }
+
+  native.importModule.meta = {
+    __proto__: null, url: "file:///work/main.js", filename: "/work/main.js", dirname: "/work", main: true,
+    resolve: (name) => `${name}`,
+  };
 
   // `stack` is an accessor of the prototype, whose value the engine sets when an error is made.
   // Agents know it as name, message and frames, the engine gives frames of what it runs.

@@ -1,12 +1,12 @@
-// Bytes of files, as Node's Buffer in small: a Uint8Array that can be read as text.
+// Text and bytes, in Node's encodings: for files and for Buffer, which is node/buffer.js.
 //
 // Offers `native.fileBytes`: `encodingOf(options)`, `decode(bytes, encoding)`,
 // `encode(text, encoding)`, `asBuffer(bytes)` and `viewOf(data)`.
 (function (native) {
   "use strict";
 
-  const { apply, setPrototypeOf } = Reflect;
-  const { toHex, toBase64, subarray } = Uint8Array.prototype;
+  const { apply } = Reflect;
+  const { toHex, toBase64 } = Uint8Array.prototype;
   const { fromCharCode } = String;
   const { isView } = ArrayBuffer;
   const CHUNK = 8192;
@@ -76,7 +76,8 @@
       case "base64url": return apply(toBase64, bytes, [{ alphabet: "base64url", omitPadding: true }]);
       case "latin1": return fromBytes(bytes, 0xff);
       case "ascii": return fromBytes(bytes, 0x7f);
-      case "utf16le": return native.decodeText("utf-16le", apply(toHex, bytes, []), false, false)[0];
+      // An odd last byte is no character.
+      case "utf16le": return native.decodeText("utf-16le", apply(toHex, bytes, []).slice(0, bytes.length >> 1 << 2), false, false)[0];
       default: return native.decodeText("utf-8", apply(toHex, bytes, []), false, false)[0];
     }
   }
@@ -91,17 +92,6 @@
     }
   }
 
-  class Buffer extends Uint8Array {
-    toString(encoding = "utf8", start = 0, end = this.length) {
-      const part = start === 0 && end === this.length ? this : apply(subarray, this, [start, end]);
-      return decode(part, encodingOf(encoding) ?? "utf8");
-    }
-
-    equals(other) {
-      return isView(other) && apply(toHex, this, []) === apply(toHex, viewOf(other), []);
-    }
-  }
-
   function viewOf(data) {
     return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
   }
@@ -113,6 +103,9 @@
     encode,
     viewOf,
     isView,
-    asBuffer: (bytes) => setPrototypeOf(bytes, Buffer.prototype) && bytes,
+    asBuffer: (bytes) => {
+      native.need("node/buffer");
+      return native.buffers.asBuffer(bytes);
+    },
   };
 });

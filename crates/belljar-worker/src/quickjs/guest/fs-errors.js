@@ -1,13 +1,14 @@
 // Errors of `fs`: Node's words, and a hint about the grants of the cell.
 //
 // Offers `native.fileErrors`: `failure(path, dest, intent)` makes the function that throws for one
-// operation, `pathText(path)` checks an argument that names a file, and `invalid` are the errors
-// about arguments. The engine reads the hint when the error is not caught.
+// operation, `pathText(path)` checks an argument that names a file.
+// The engine reads the hint when the error is not caught.
 (function (native) {
   "use strict";
 
+  native.need("node/invalid");
+  const { invalid } = native;
   const { defineProperty } = Reflect;
-  const { inspect } = native;
   const quote = (path) => `'${path}'`;
 
   const isBelow = (path, directory) => path === directory || path.startsWith(`${directory}/`);
@@ -87,34 +88,6 @@
     };
   }
 
-  function coded(error, code) {
-    error.code = code;
-    return error;
-  }
-
-  function received(value) {
-    if (value === null || value === undefined) return `Received ${value}`;
-    if (typeof value === "function") return `Received function ${value.name}`;
-    if (typeof value === "object") {
-      const name = value.constructor?.name;
-      return name ? `Received an instance of ${name}` : `Received ${inspect(value)}`;
-    }
-    return `Received type ${typeof value} (${inspect(value).slice(0, 28)})`;
-  }
-
-  const invalid = {
-    __proto__: null,
-    type: (name, expected, value) => coded(
-      new TypeError(`The "${name}" argument must be ${expected}. ${received(value)}`),
-      "ERR_INVALID_ARG_TYPE",
-    ),
-    value: (name, reason, value) => coded(
-      new TypeError(`The argument '${name}' ${reason}. Received ${inspect(value)}`),
-      "ERR_INVALID_ARG_VALUE",
-    ),
-    plain: (code, message) => coded(new Error(message), code),
-  };
-
   /** A path as text: a string, a `file:` URL, or bytes. */
   function pathText(path, name = "path") {
     let text = path;
@@ -122,7 +95,7 @@
       text = native.fileBytes.decode(native.fileBytes.viewOf(path), "utf8");
     } else if (typeof path === "object" && path !== null && typeof path.href === "string") {
       if (path.protocol !== "file:") {
-        throw coded(new TypeError("The URL must be of scheme file"), "ERR_INVALID_URL_SCHEME");
+        throw invalid.coded(new TypeError("The URL must be of scheme file"), "ERR_INVALID_URL_SCHEME");
       }
       text = decodeURIComponent(path.pathname);
     }
@@ -135,5 +108,5 @@
     return text;
   }
 
-  native.fileErrors = { __proto__: null, failure, invalid, isOutside, pathText };
+  native.fileErrors = { __proto__: null, failure, isOutside, pathText };
 });

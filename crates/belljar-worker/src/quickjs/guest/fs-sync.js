@@ -6,7 +6,8 @@
 
   const files = native.openFiles();
   const { encodingOf, decode, encode, viewOf, isView, asBuffer } = native.fileBytes;
-  const { failure, invalid, pathText } = native.fileErrors;
+  const { failure, pathText } = native.fileErrors;
+  const { invalid } = native;
   const { apply } = Reflect;
   const { toHex } = Uint8Array.prototype;
 

@@ -5,7 +5,7 @@
   "use strict";
 
   const { constants, Stats, Dirent, sync } = native.fileFunctions;
-  const { invalid } = native.fileErrors;
+  const { invalid } = native;
   const { apply, defineProperty } = Reflect;
   const later = globalThis.setImmediate;
 
@@ -41,6 +41,8 @@
     if (name === "exists") continue;
     promises[name] = named(name, async (...values) => apply(now, undefined, values));
   }
+  native.offer("fs", fs);
+  native.offer("fs/promises", promises);
   native.expose({
     fs: Object.assign(fs, { promises, constants, Stats, Dirent }),
     artifact: native.artifact,

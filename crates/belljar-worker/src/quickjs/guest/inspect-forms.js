@@ -152,6 +152,9 @@
       bracketForm(form, "[Arguments] ", "{}", 0);
     },
     TypedArray(form, value) {
+      // Node's buffers, see node/buffer.js.
+      const word = native.bufferText?.(value);
+      if (word !== undefined) return wordForm(form, word);
       const prefix = sizedPrefix(form, kinds.typedArrayName(value), form.length);
       bracketForm(form, prefix, "[]", form.length, (inspection) => {
         const entries = [];

@@ -161,12 +161,12 @@
     return rows;
   }
 
-  function fitsOneLine(entries, start, base) {
+  function fitsOneLine(entries, start, base, breakLength) {
     let total = entries.length + start;
-    if (total + entries.length > BREAK_LENGTH) return false;
+    if (total + entries.length > breakLength) return false;
     for (const entry of entries) {
       total += entry.length;
-      if (total > BREAK_LENGTH) return false;
+      if (total > breakLength) return false;
     }
     return base === "" || !base.includes("\n");
   }
@@ -175,18 +175,19 @@
    * Joins the formatted entries of one container.
    *
    * `shape`: base (text before the brace), open, close, indentation, levelsBelow (how deep the
-   * last formatted descendant lies), and for arrays `columns: {hasMore, numeric}`.
+   * last formatted descendant lies), `breakLength`, `compact` (how many levels go on one line), and
+   * for arrays `columns: {hasMore, numeric}`.
    */
   function joinEntries(entries, shape) {
-    const { base, open, close, indentation } = shape;
+    const { base, open, close, indentation, breakLength, compact } = shape;
     const lead = base === "" ? "" : base + " ";
     let rows = entries;
-    if (shape.columns !== undefined && entries.length > 6) {
+    if (shape.columns !== undefined && entries.length > 6 && compact > 0) {
       rows = groupInColumns(entries, shape.columns.hasMore, indentation, shape.columns.numeric);
     }
-    if (shape.levelsBelow < COMPACT_LEVELS && rows.length === entries.length) {
+    if (shape.levelsBelow < compact && rows.length === entries.length) {
       const start = rows.length + indentation + open.length + base.length + 10;
-      if (fitsOneLine(rows, start, base)) {
+      if (fitsOneLine(rows, start, base, breakLength)) {
         const joined = rows.join(", ");
         if (!joined.includes("\n")) return lead + open + " " + joined + " " + close;
       }
@@ -195,5 +196,5 @@
     return lead + open + lineBreak + "  " + rows.join("," + lineBreak + "  ") + lineBreak + close;
   }
 
-  native.layout = { BREAK_LENGTH, quote, quoteNested, propertyName, width, joinEntries };
+  native.layout = { BREAK_LENGTH, COMPACT_LEVELS, quote, quoteNested, propertyName, width, joinEntries };
 });

@@ -6,7 +6,7 @@
 (function (native) {
   "use strict";
 
-  const { propertyName, joinEntries } = native.layout;
+  const { propertyName, joinEntries, BREAK_LENGTH, COMPACT_LEVELS } = native.layout;
   const { describe, plural, primitive } = native;
   const kinds = native.kinds;
   const { prefixOf } = kinds;
@@ -23,6 +23,9 @@
       this.depth = limit(options.depth, 2, MAX_DEPTH);
       this.maxItems = limit(options.maxArrayLength, MAX_ITEMS, MAX_TEXT);
       this.showHidden = options.showHidden === true;
+      this.isSorted = options.sorted === true;
+      this.breakLength = limit(options.breakLength, BREAK_LENGTH, MAX_TEXT);
+      this.compact = levels(options.compact);
       this.left = MAX_TEXT;
       this.indentation = 0;
       this.level = 0;
@@ -56,6 +59,7 @@
       this.path.push(value);
       this.level = level;
       const entries = form.entries === undefined ? [] : form.entries(this, level + 1);
+      if (this.isSorted) form.keys.sort();
       for (let i = 0; i < form.keys.length; i++) {
         if (this.left <= 0) {
           entries.push(`... ${plural(form.keys.length - i, "more propert", "y", "ies")}`);
@@ -77,6 +81,8 @@
         close: form.close,
         indentation: this.indentation,
         levelsBelow: this.level - level,
+        breakLength: this.breakLength,
+        compact: this.compact,
         columns,
       });
     }
@@ -116,6 +122,13 @@
     return typeof given === "number" && given >= -1 ? Math.min(given, maximum) : otherwise;
   }
 
+  /** `compact`: how many levels go on one line; false for none, true for all. */
+  function levels(given) {
+    if (given === false) return 0;
+    if (given === true) return MAX_DEPTH;
+    return limit(given, COMPACT_LEVELS, MAX_DEPTH);
+  }
+
   function tooDeep(form) {
     const name = prefixOf(form.constructor, form.tag, "Object").slice(0, -1);
     return form.constructor === null ? name : `[${name}]`;
@@ -129,7 +142,7 @@
     return true;
   }
 
-  /** Text of a value, at most MAX_TEXT long; options as in Node: depth, showHidden, maxArrayLength. */
+  /** Text of a value, at most MAX_TEXT long; options as in Node: depth, showHidden, compact … */
   native.inspect = function inspect(value, options = {}) {
     try {
       return new Inspection(options).value(value, 0);

@@ -1,4 +1,4 @@
-// How ten locales write dates and times: names and patterns for intl-date.js, as text that is
+// How twelve locales write dates and times: names and patterns for intl-date.js, as text that is
 // taken apart on first use, so that warming the engine costs next to nothing.
 //
 // In patterns: %y year, %Y its last two digits, %M %N month (padded), %B its name, %d %D day
@@ -35,6 +35,24 @@
       patterns:
         "yn=%N/%y|nd=%D/%N|ynd=%D/%N/%y|sd=%d %B|ys=%B %y|ysd=%d %B %y|eynd=%A, %D/%N/%y|eysd=%A, %d %B %y|eyld=%A, %d %B %y",
       styles: "%A, %d %B %y|%d %B %y|%d %B %y|%D/%N/%y",
+    },
+    "en-CA": {
+      names:
+        "January February March April May June July August September October November December|Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec|Sunday Monday Tuesday Wednesday Thursday Friday Saturday|Sun Mon Tue Wed Thu Fri Sat|a.m.,p.m.",
+      patterns: "yn=%y-%N|nd=%N-%D|ynd=%y-%N-%D|sd=%B %d|ys=%B %y|ysd=%B %d, %y|ed=%A %d",
+      times: "h=%h %p|hm=%h:%I %p|hms=%h:%I:%S %p|H=%H|Hm=%H:%I|Hms=%H:%I:%S",
+      styles: "%A, %B %d, %y|%B %d, %y|%B %d, %y|%y-%N-%D",
+    },
+    sv: {
+      names:
+        "januari februari mars april maj juni juli augusti september oktober november december|jan. feb. mars apr. maj juni juli aug. sep. okt. nov. dec.|söndag måndag tisdag onsdag torsdag fredag lördag|sön mån tis ons tors fre lör|fm,em",
+      narrow: "J F M A M J J A S O N D|S M T O T F L",
+      hourCycle: "h23",
+      weekday: "%A {}",
+      patterns: "yn=%y-%N|nd=%d/%M|ynd=%y-%N-%D|sd=%d %B|ys=%B %y|ysd=%d %B %y|eynd=%A, %y-%N-%D|ed=%A %d",
+      times: "h=%h\u00a0%p|hm=%h:%I\u00a0%p|hms=%h:%I:%S\u00a0%p|H=%H|Hm=%H:%I|Hms=%H:%I:%S",
+      styles: "%A %d %B %y|%d %B %y|%d %B %y|%y-%N-%D",
+      joins: " kl. | kl. | | |%A {}",
     },
     de: {
       names:

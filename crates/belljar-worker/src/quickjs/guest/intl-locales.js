@@ -2,7 +2,8 @@
 // common ground of the intl-*.js files, offered to them on `native.intl`.
 //
 // The conventions themselves (separators, patterns, names) are facts from CLDR, cut down to what
-// agents print. A locale that is not here is answered with en-US, and says so when asked.
+// agents print. A locale that is not here is answered with en-US, says so when asked, and is told
+// in the log, so that nobody takes American dates for those of another country.
 (function (native) {
   "use strict";
 
@@ -23,6 +24,19 @@
         "USD=$ EUR=€ GBP=£ JPY=¥ CNY=CN¥ INR=₹ KRW=₩ BRL=R$ CAD=CA$ AUD=A$ NZD=NZ$ MXN=MX$ ILS=₪ HKD=HK$ TWD=NT$ VND=₫ PHP=₱ XAF=FCFA XOF=F\u202fCFA XPF=CFPF XCD=EC$",
     },
     "en-GB": { short: "3:k|6:m|9:bn|12:tn", symbols: "USD=US$ JPY=JP¥" },
+    "en-CA": { symbols: "USD=US$ CAD=$ JPY=JP¥" },
+    sv: {
+      decimal: ",",
+      group: "\u00a0",
+      minus: "\u2212",
+      percent: "#\u00a0%",
+      currency: "#\u00a0¤",
+      accounting: "-#\u00a0¤",
+      short: "3:\u00a0tn|6:\u00a0mn|9:\u00a0md|12:\u00a0bn",
+      long: "3: tusen|6: miljon, miljoner|9: miljard, miljarder|12: biljon, biljoner",
+      symbols:
+        "USD=US$ SEK=kr CAD=CA$ JPY=JPY GBP=GBP CNY=CNY INR=INR KRW=KRW BRL=BR$ AUD=AUD NZD=NZD MXN=MX$ ILS=ILS HKD=HKD TWD=TWD VND=VND PHP=PHP XCD=XCD",
+    },
     de: {
       decimal: ",",
       group: ".",
@@ -139,7 +153,7 @@
     return [...new Set(list.map(canonicalTag))];
   }
 
-  /** The name of the data for a tag: "de" for de-AT, undefined for sv-SE. */
+  /** The name of the data for a tag: "de" for de-AT, undefined for ko-KR. */
   function dataName(tag) {
     const [language, ...rest] = tag.split("-u-")[0].split("-");
     const region = rest.find((part) => /^([A-Z]{2}|\d{3})$/.test(part));
@@ -148,13 +162,37 @@
     return Object.hasOwn(NUMBERS, found) ? found : undefined;
   }
 
+  const told = new Set();
+
+  /** Told once, however often a loop asks. */
+  function tell(tag, written) {
+    if (told.has(tag) || told.size > 20) return;
+    told.add(tag);
+    native.print("log", `[intl] the locale ${tag} is not available: written as ${written}`);
+  }
+
+  // Countries whose conventions are those of their language here.
+  const HOME = {
+    __proto__: null,
+    en: "US", sv: "SE", de: "DE", fr: "FR", es: "ES", it: "IT", nl: "NL", pt: "BR", ja: "JP", zh: "CN",
+  };
+
+  /** Whether a country is answered with the conventions of another: de-CH with those of Germany. */
+  function isForeign(tag, name) {
+    const region = tag.split("-u-")[0].split("-").find((part) => /^([A-Z]{2}|\d{3})$/.test(part));
+    return region !== undefined && !name.includes("-") && region !== HOME[name];
+  }
+
   /** The first requested locale there is data for: its tag, its data's name, its -u-hc- value. */
   function resolve(locales) {
-    for (const tag of canonicalLocales(locales)) {
+    const tags = canonicalLocales(locales);
+    for (const tag of tags) {
       const name = dataName(tag);
       if (name === undefined) continue;
+      if (isForeign(tag, name) || tag.startsWith("en-IN")) tell(tag, name);
       return { tag: tag.split("-u-")[0], name, hourCycle: /-hc-(h1[12]|h2[34])/.exec(tag)?.[1] };
     }
+    if (tags.length > 0) tell(tags[0], DEFAULT_TAG);
     return { tag: DEFAULT_TAG, name: "en", hourCycle: undefined };
   }
 

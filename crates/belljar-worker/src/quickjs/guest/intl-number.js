@@ -208,7 +208,10 @@
       let decimal = decimalOf(value);
       if (this.#settings.style === "percent" && decimal.special === undefined)
         decimal = scale(decimal, 2);
-      return styledParts(decimal, this.#locale, this.#data, this.#settings);
+      const parts = styledParts(decimal, this.#locale, this.#data, this.#settings);
+      const { minus } = this.#data;
+      if (minus === undefined) return parts;
+      return parts.map((part) => (part.type === "minusSign" ? { ...part, value: minus } : part));
     }
 
     get format() {

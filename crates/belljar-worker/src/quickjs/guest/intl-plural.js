@@ -15,6 +15,7 @@
     en: oneWhenWhole,
     de: oneWhenWhole,
     nl: oneWhenWhole,
+    sv: oneWhenWhole,
     it: romance(({ n, v }) => n === 1 && v === 0),
     es: romance(single),
     fr: romance(({ n }) => n < 2),
@@ -30,6 +31,7 @@
       return n % 10 === 3 && tens !== 13 ? "few" : "other";
     },
     fr: oneWhenWhole,
+    sv: ({ n }) => ([1, 2].includes(n % 10) && ![11, 12].includes(n % 100) ? "one" : "other"),
     it: ({ n }) => ([8, 11, 80, 800].includes(n) ? "many" : "other"),
   };
   const ORDER = ["few", "many", "one", "two", "zero", "other"];

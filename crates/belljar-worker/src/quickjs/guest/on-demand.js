@@ -11,12 +11,20 @@
   const loaded = new Set();
   const has = loaded.has.bind(loaded);
   const add = loaded.add.bind(loaded);
+  const forget = loaded.delete.bind(loaded);
 
   native.need = function need(...files) {
     for (let i = 0; i < files.length; i++) {
       if (has(files[i])) continue;
-      native.libraryFile(files[i])(native);
+      // Files may need each other; the second to come gets what the first has made so far.
       add(files[i]);
+      let isDone = false;
+      try {
+        native.libraryFile(files[i])(native);
+        isDone = true;
+      } finally {
+        if (!isDone) forget(files[i]);
+      }
     }
   };
 
@@ -54,12 +62,34 @@
   };
 
   const FS = ["fs-bytes", "fs-errors", "fs-sync", "fs"];
+  const STREAMS = ["web/streams-readable", "web/streams-writable"];
   const GLOBALS = [
     [["encoding"], "TextEncoder", "TextDecoder"],
     [["url"], "URL", "URLSearchParams"],
     [["clone"], "structuredClone"],
     [["events"], "Event", "CustomEvent", "EventTarget", "AbortSignal", "AbortController"],
     [["crypto"], "crypto", "performance"],
+    [["crypto", "hashes"], "CryptoKey", "SubtleCrypto"],
+    [["node/process"], "process"],
+    [["node/buffer"], "Buffer"],
+    [["web/blob"], "Blob", "File"],
+    [["web/headers"], "Headers"],
+    [["web/form-data"], "FormData"],
+    [["web/body"], "Request", "Response"],
+    [
+      STREAMS,
+      "ReadableStream",
+      "ReadableStreamDefaultReader",
+      "ReadableStreamDefaultController",
+      "WritableStream",
+      "WritableStreamDefaultWriter",
+      "TransformStream",
+      "TextEncoderStream",
+      "TextDecoderStream",
+      "CountQueuingStrategy",
+      "ByteLengthQueuingStrategy",
+    ],
+    [["web/url-pattern"], "URLPattern"],
     [FS, "fs", "artifact"],
     [[...FS, "deno"], "Deno"],
     [["tools"], "mcp", "tools", "load", "__callTool__", "ToolError"],
@@ -68,28 +98,50 @@
       "data",
     ],
   ];
+  const filesOf = { __proto__: null };
   for (const [files, ...names] of GLOBALS) {
-    for (const name of names) native.lazy(globalThis, name, files, () => exposed[name]);
+    for (const name of names) {
+      filesOf[name] = files;
+      native.lazy(globalThis, name, files, () => exposed[name]);
+    }
   }
+  native.global = function global(...names) {
+    const values = { __proto__: null };
+    for (let i = 0; i < names.length; i++) {
+      native.need(...filesOf[names[i]]);
+      values[names[i]] = exposed[names[i]];
+    }
+    return values;
+  };
 
-  const MODULES = {
-    __proto__: null,
-    "fs": () => exposed.fs,
-    "fs/promises": () => exposed.fs.promises,
-    "path": () => exposed.path,
+  // Modules of Node, by name without `node:`. What a file offers is there once it is evaluated.
+  native.nodeModules = { __proto__: null };
+  native.offer = function offer(name, module) {
+    native.nodeModules[name] = module;
+  };
+
+  /** A member of a module that is a global of the library, and needs its files only when read. */
+  native.forward = function forward(module, name) {
+    native.lazy(module, name, filesOf[name], () => exposed[name]);
+    defineProperty(module, name, { enumerable: true });
   };
 
   /** One of Node's modules that are here, as `require` gives it; undefined for any other. */
   native.moduleNamed = (name) => {
-    const read = MODULES[name.startsWith("node:") ? name.slice("node:".length) : name];
-    if (read === undefined) return undefined;
-    native.need(...FS, "path");
-    return read();
+    const bare = name.startsWith("node:") ? name.slice("node:".length) : name;
+    const file = native.moduleFile(bare);
+    if (file === undefined) return undefined;
+    if (file === "fs") native.need(...FS);
+    else native.need(file);
+    return native.nodeModules[bare];
   };
 
+  // Modules that few runs import are left out: evaluated, they would be in the memory of every cell.
   native.loadAll = () => {
-    native.need("console-table", ...FS, "path");
-    for (const [, ...names] of GLOBALS) names.forEach((name) => globalThis[name]);
+    native.need("console-table", ...FS, "node/path");
+    for (const [files, ...names] of GLOBALS) {
+      if (!files[0].startsWith("web/")) names.forEach((name) => globalThis[name]);
+    }
     for (const name of Object.getOwnPropertyNames(globalThis.Intl)) globalThis.Intl[name];
   };
 });

@@ -283,6 +283,7 @@
   const timers = {
     setTimeout, setInterval, setImmediate, clearTimeout, clearInterval, clearImmediate,
   };
+  native.timerFunctions = { __proto__: null, ...timers };
   for (const name of Object.keys(timers)) {
     Object.defineProperty(globalThis, name, {
       value: timers[name], writable: true, enumerable: false, configurable: true,

@@ -125,6 +125,8 @@
     kinds, open,
     isArray: Array.isArray,
     dateToJSON: Date.prototype.toJSON,
+    // Set by node/buffer.js.
+    bufferToJSON: undefined,
     objectPrototype: Object.prototype,
     bigIntPrototype: BigInt.prototype,
     permissionPrototype: native.errors.PermissionError.prototype,

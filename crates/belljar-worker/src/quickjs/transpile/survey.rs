@@ -16,7 +16,7 @@ use oxc::{
     span::Span,
 };
 
-use super::{IMPORT_PARAMETER, SourceCode, syntax::error_at};
+use super::{IMPORT_PARAMETER, SourceCode, common_js, syntax::error_at};
 
 /// Whether the code states its value with a `return`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,6 +81,7 @@ impl<'a> VisitMut<'a> for Visitor<'a, '_> {
     }
 
     fn visit_expression(&mut self, expression: &mut Expression<'a>) {
+        common_js::settle(expression, self.builder);
         walk_mut::walk_expression(self, expression);
         if let Expression::ImportExpression(import) = expression {
             let span = import.span;

@@ -69,8 +69,14 @@ impl<'js> Builtins<'js> {
         Self { library: library.clone(), plain: None, prototypes: None }
     }
 
-    pub(super) fn is_date_to_json(&mut self, method: &Value<'js>) -> Result<bool> {
-        Ok(self.plain()?.date_to_json == *method)
+    /// Whether a `toJSON` is set aside: dates are written here, which tells an invalid one from
+    /// null, and buffers as the arrays of bytes they are.
+    pub(super) fn is_set_aside(&mut self, method: &Value<'js>) -> Result<bool> {
+        if self.plain()?.date_to_json == *method {
+            return Ok(true);
+        }
+        let of_buffer: Value = self.library.get("bufferToJSON")?;
+        Ok(of_buffer == *method)
     }
 
     /// The guest's own `toJSON` of BigInts, if it has set one.

@@ -5,7 +5,10 @@
 // "Name: message" when the expression throws. Lines that begin with `#` are comments.
 import { readFileSync, writeFileSync } from "node:fs";
 import { basename } from "node:path";
+import { createRequire } from "node:module";
 import { format } from "node:util";
+
+const require = createRequire(import.meta.url);
 
 /** JSON in which every invisible character is an escape, so that a reader sees it. */
 function visibleJson(value) {
@@ -15,9 +18,9 @@ function visibleJson(value) {
   );
 }
 
-function valueOf(expression) {
+async function valueOf(expression) {
   try {
-    return new Function(`return (${expression});`)();
+    return await new Function("require", `return (${expression});`)(require);
   } catch (error) {
     return `${error.name}: ${error.message}`;
   }
@@ -30,7 +33,7 @@ for (const path of process.argv.slice(2)) {
   for (const line of readFileSync(path, "utf8").split("\n")) {
     if (line.startsWith("#")) out.push(line);
     if (!line.startsWith(">>> ")) continue;
-    const value = valueOf(line.slice(4));
+    const value = await valueOf(line.slice(4));
     out.push(line, print ? format(value) : visibleJson(value));
   }
   writeFileSync(path, `${out.join("\n")}\n`);

@@ -2,7 +2,8 @@
 (function (native) {
   "use strict";
 
-  const { invalid } = native.fileErrors;
+  native.need("node/invalid");
+  const { invalid } = native;
 
   function check(path, name = "path") {
     if (typeof path !== "string") throw invalid.type(name, "of type string", path);
@@ -93,5 +94,6 @@
     normalize, join, resolve, dirname, basename, extname, relative, parse, format, isAbsolute,
   };
   path.posix = path;
-  native.expose({ path });
+  native.offer("path", path);
+  native.offer("path/posix", path);
 });
