@@ -6,6 +6,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::MissingGrant;
+
 macro_rules! error_kinds {
     ($($(#[$doc:meta])* $variant:ident,)*) => {
         /// The `type` of a run's error.
@@ -275,6 +277,9 @@ pub struct RunError {
     pub tool_name: Option<String>,
     /// The remedy, if there is one.
     pub hint: Option<String>,
+    /// The grant that the code did not have, if that is why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing: Option<Box<MissingGrant>>,
     /// The status the code ended with, when it ended itself. A result has it in `exit_code`.
     #[serde(skip)]
     pub exit_code: Option<i32>,
@@ -295,6 +300,7 @@ impl RunError {
             column: None,
             tool_name: None,
             hint: None,
+            missing: None,
             exit_code: None,
         }
     }
@@ -314,4 +320,16 @@ pub fn shortened(mut text: String, max: usize) -> String {
         text.push('…');
     }
     text
+}
+
+/// A long line as its beginning and its end, in about so many bytes, with a count of what is between.
+pub fn head_and_tail(text: &str, max: usize) -> String {
+    if text.len() <= max {
+        return text.to_owned();
+    }
+    let head = text.floor_char_boundary(max / 4 * 3);
+    let tail = text.ceil_char_boundary(text.len() - max / 4);
+    let (first, last) =
+        (text.get(..head).unwrap_or_default(), text.get(tail..).unwrap_or_default());
+    format!("{first} … ({} bytes left out) … {last}", tail - head)
 }

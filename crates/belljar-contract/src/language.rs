@@ -3,14 +3,12 @@
 use std::fmt;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de};
 
 use crate::EngineName;
 
-/// The language of guest code.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
+/// The language of guest code. JSON has its name; its short name is understood as well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Language {
     /// TypeScript; its types are stripped, not checked.
@@ -67,12 +65,38 @@ impl Language {
         first.copied().unwrap_or(Self::TypeScript)
     }
 
+    /// The language that the first line of the code names, as in `#!/usr/bin/env python3`.
+    pub fn of_shebang(code: &str) -> Option<Self> {
+        let line = code.strip_prefix("#!")?.lines().next()?;
+        let mut words = line.split_whitespace().filter(|word| !word.starts_with('-'));
+        let name = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
+        let mut program = name(words.next()?);
+        if program == "env" {
+            program = name(words.next()?);
+        }
+        match program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.') {
+            "python" => Some(Self::Python),
+            "bash" | "sh" | "dash" | "zsh" => Some(Self::Bash),
+            "node" | "deno" | "bun" => Some(Self::JavaScript),
+            "ts-node" | "tsx" => Some(Self::TypeScript),
+            _ => None,
+        }
+    }
+
     /// The language a person or a model means: its name or its short name, in any case.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|language| {
             name.eq_ignore_ascii_case(language.as_str())
                 || name.eq_ignore_ascii_case(language.extension())
         })
+    }
+}
+
+impl<'de> Deserialize<'de> for Language {
+    fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
+        const NAMES: &[&str] = &["typescript", "javascript", "python", "bash"];
+        let name = String::deserialize(json)?;
+        Self::from_name(&name).ok_or_else(|| de::Error::unknown_variant(&name, NAMES))
     }
 }
 

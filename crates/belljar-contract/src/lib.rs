@@ -13,6 +13,7 @@ pub mod hex;
 mod ids;
 mod language;
 mod limits;
+mod missing;
 mod number;
 mod object;
 mod request;
@@ -22,7 +23,7 @@ mod status;
 
 pub use approval::{ApprovalKind, ApprovalQuestion, Verdict};
 pub use engine::{EngineMismatch, EngineName, EngineRow, UnknownEngine};
-pub use error::{ErrorCode, ErrorKind, RunError, shortened};
+pub use error::{ErrorCode, ErrorKind, RunError, head_and_tail, shortened};
 pub use grants::{
     Access, CommitExecutable, EngineAbility, Grant, GrantAsk, GrantFlag, GrantKind, GrantValue,
     Grants, GrantsRequest, TaskGrants, Workspace, WorkspaceRequest,
@@ -30,6 +31,7 @@ pub use grants::{
 pub use ids::{ApprovalId, CheckpointId, RunId, SessionId};
 pub use language::Language;
 pub use limits::{InSession, JsonUnit, Limit, LimitExcess, Limits, LimitsRequest, Quantity};
+pub use missing::{Audience, MissingGrant, MissingKind};
 pub use number::{MAX_JSON_INTEGER, optional_whole_number, whole_number};
 pub use object::{StrictObject, object_or_default, optional_object};
 pub use request::{ExecuteRequest, RunRequest};

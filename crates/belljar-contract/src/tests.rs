@@ -308,3 +308,68 @@ fn hexadecimal_is_read_as_it_is_written() {
         assert_eq!(hex::decode(wrong), None, "{wrong}");
     }
 }
+
+/// A missing grant is data; the sentence about it is in the words of its reader.
+#[test]
+fn a_missing_grant_is_told_in_the_words_of_its_reader() {
+    let missing = MissingGrant { kind: MissingKind::Modules, name: "pickle".into() };
+    let mut error = RunError::new(ErrorCode::PermissionModule, "x").with_hint("Use json.");
+    error.missing = Some(Box::new(missing));
+    let error = error.with_advice();
+    let hint = "Use json. Ask for --module pickle if there is no other way.";
+    assert_eq!(error.hint.as_deref(), Some(hint));
+    assert_eq!(error.clone().with_advice().hint.as_deref(), Some(hint));
+    for (audience, words) in [
+        (Audience::CommandLine, "--module pickle"),
+        (Audience::Client, "`grants.modules: [\"pickle\"]`"),
+        (Audience::Operator, "`modules = [\"pickle\"]` under [grants] in belljar.toml"),
+    ] {
+        let told = error.clone().reworded_for(audience).hint;
+        let expected = format!("Use json. Ask for {words} if there is no other way.");
+        assert_eq!(told, Some(expected));
+    }
+    let full = RunError::new(ErrorCode::LimitMemory, "x").with_advice();
+    assert_eq!(full.hint.as_deref(), Some("Or ask for more with --memory."));
+    let told = full.reworded_for(Audience::Client).hint;
+    assert_eq!(told.as_deref(), Some("Or ask for more with `limits.memory_mb`."));
+    assert_eq!(RunError::new(ErrorCode::RuntimeThrown, "x").with_advice().hint, None);
+}
+
+/// Every surface understands the same names, and the first line of the code may name one too.
+#[test]
+fn languages_have_short_names() {
+    for (json, language) in [
+        ("\"py\"", Language::Python),
+        ("\"Python\"", Language::Python),
+        ("\"sh\"", Language::Bash),
+        ("\"ts\"", Language::TypeScript),
+        ("\"javascript\"", Language::JavaScript),
+    ] {
+        assert_eq!(serde_json::from_str::<Language>(json).ok(), Some(language), "{json}");
+    }
+    let odd = serde_json::from_str::<Language>("\"ruby\"").unwrap_err().to_string();
+    assert!(odd.starts_with("unknown variant `ruby`, expected one of `typescript`"), "{odd}");
+    assert_eq!(serde_json::to_string(&Language::Python).ok().as_deref(), Some("\"python\""));
+    for (code, language) in [
+        ("#!/usr/bin/env python3\n1", Some(Language::Python)),
+        ("#!/usr/bin/env -S bash -e\n:", Some(Language::Bash)),
+        ("#!/bin/sh", Some(Language::Bash)),
+        ("#!/usr/bin/python3.11 -u\n", Some(Language::Python)),
+        ("#!/usr/bin/env node\n", Some(Language::JavaScript)),
+        ("#!/usr/bin/perl\n", None),
+        ("#!", None),
+        ("# python", None),
+    ] {
+        assert_eq!(Language::of_shebang(code), language, "{code}");
+    }
+}
+
+#[test]
+fn a_long_line_keeps_both_ends() {
+    assert_eq!(head_and_tail("abc", 3), "abc");
+    let cut = head_and_tail(&format!("{}é{}", "a".repeat(100), "b".repeat(100)), 40);
+    assert!(
+        cut.starts_with("aaa") && cut.ends_with("bbb") && cut.contains("bytes left out"),
+        "{cut}"
+    );
+}

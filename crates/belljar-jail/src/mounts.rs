@@ -12,7 +12,7 @@ mod session;
 
 use std::{
     fs, io,
-    os::fd::OwnedFd,
+    os::{fd::OwnedFd, unix::fs::PermissionsExt as _},
     path::{Path, PathBuf},
 };
 
@@ -94,10 +94,13 @@ pub(crate) fn pivot_to_minimal_root(guests: Guests, contents: &RootContents) -> 
         // The library a program loads to become a zygote is a file of the root.
         Guests::Programs => SOFTWARE.difference(MountAttrFlags::MOUNT_ATTR_RDONLY),
     };
-    let size = match guests {
-        Guests::Script => [("size", "64k"), ("nr_inodes", "16"), ("mode", "0755")],
-        Guests::Programs => [("size", "16m"), ("nr_inodes", "1024"), ("mode", "0755")],
+    let of_files: usize = contents.files.iter().map(|(_, bytes)| bytes.len()).sum();
+    let (bytes, inodes) = match guests {
+        Guests::Script => (64 << 10, "16"),
+        Guests::Programs => ((16 << 20) + of_files, "1024"),
     };
+    let bytes = bytes.to_string();
+    let size = [("size", bytes.as_str()), ("nr_inodes", inodes), ("mode", "0755")];
     let [first, second] = STAGING;
     let staging = match attach_as("tmpfs", &size, first, attributes) {
         Err(Errno::NOENT) => attach_as("tmpfs", &size, second, attributes).map(|()| second),
@@ -131,6 +134,7 @@ fn fill_root(contents: &RootContents) -> io::Result<()> {
         let path = inside(path);
         make_parents(path)?;
         fs::write(path, bytes)?;
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755))?;
     }
     for (path, to) in &contents.links {
         let path = inside(path);

@@ -68,7 +68,7 @@ pub fn serve<G: Guest>(warm: impl FnOnce() -> Result<G, String>) -> ! {
 /// A program of the view that takes over a confined zygote, and calls [`resume`].
 #[derive(Debug)]
 pub struct Successor {
-    /// The path of the program on the host; it is added to the view.
+    /// The path of the program: one of `files`, or a path on the host, which is added to the view.
     pub path: PathBuf,
     /// Its arguments. One more is added, for [`resume`].
     pub arguments: Vec<OsString>,
@@ -85,10 +85,11 @@ pub fn serve_by(successor: impl FnOnce() -> Result<Successor, String>) -> ! {
     let _ = begin(
         |plan| {
             let mut successor = successor()?;
-            if !plan.view().trees.iter().any(|tree| successor.path.starts_with(tree)) {
+            let files = std::mem::take(&mut successor.files);
+            let is_seen = plan.view().trees.iter().any(|tree| successor.path.starts_with(tree));
+            if !is_seen && !files.iter().any(|(path, _)| *path == successor.path) {
                 plan.view_mut().trees.push(successor.path.clone());
             }
-            let files = std::mem::take(&mut successor.files);
             found.set(Some(successor));
             Ok(files)
         },

@@ -90,6 +90,7 @@ impl ProjectBackend {
         request: ExecuteRequest,
         observer: RunReporter,
     ) -> Result<Execution, RunError> {
+        let language_left_out = request.language.is_none();
         let mut run = RunRequest::new(request.language(), request.code);
         run.engine = request.engine;
         run.limits = self.permissions.limits.with(&request.limits);
@@ -98,6 +99,7 @@ impl ProjectBackend {
         run.context = request.context.as_ref().and_then(|context| to_raw_value(context).ok());
         let only = request.grants.tools.map(|names| names.into_iter().map(Glob::new).collect());
         Ok(Execution {
+            language_left_out,
             tools: ToolGrants { only, given: Vec::new() },
             intent: request.intent,
             durability: match request.durable {

@@ -7,7 +7,10 @@ use std::path::{Path, PathBuf};
 
 use belljar_contract::EngineName;
 use belljar_runtime::{EngineLaunch, EngineSource, Preload, View, ZygoteKind, ZygoteProgram};
-use belljar_worker::{COMMANDS_DIRECTORY, ZYGOTE_ARGUMENT, bash::DEFAULT_COMMANDS};
+use belljar_worker::{
+    COMMANDS_DIRECTORY, ZYGOTE_ARGUMENT,
+    bash::{DEFAULT_COMMANDS, REMOVING_COMMANDS, REMOVING_DIRECTORY, own_commands},
+};
 
 /// The engines that are programs of the machine, each with its finder. Every other engine is part of
 /// Belljar's own program and needs none.
@@ -57,13 +60,18 @@ fn find_bash(_preload: Preload) -> Result<FoundEngine, String> {
     let bash = software::command("bash")
         .ok_or("bash is not installed on this machine (Debian: apt-get install bash)")?;
     let mut view = software::view();
-    for name in DEFAULT_COMMANDS {
-        if let Some(program) = software::command(name) {
-            view.links.push((Path::new(COMMANDS_DIRECTORY).join(name), program.clone()));
-            view.executable.push(program);
+    for (directory, names) in
+        [(COMMANDS_DIRECTORY, DEFAULT_COMMANDS), (REMOVING_DIRECTORY, REMOVING_COMMANDS)]
+    {
+        for name in names {
+            if let Some(program) = software::command(name) {
+                view.links.push((Path::new(directory).join(name), program.clone()));
+                view.executable.push(program);
+            }
         }
     }
     view.executable.push(bash.clone());
+    view.executable.extend(own_commands());
     view.executable.sort();
     view.executable.dedup();
     let setup = bash.to_string_lossy().into_owned();

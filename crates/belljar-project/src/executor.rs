@@ -10,6 +10,7 @@ mod cache;
 mod durable;
 mod finish;
 mod intent;
+mod language;
 mod one_call;
 mod ownership;
 mod stored;
@@ -91,6 +92,9 @@ pub struct Executor {
 pub struct Execution {
     /// The code with its limits and grants.
     pub request: RunRequest,
+    /// Whether the caller did not state the language: then code that is not TypeScript but Python runs as
+    /// Python, and a first line with `#!` decides.
+    pub language_left_out: bool,
     /// The tools that the code may use.
     pub tools: ToolGrants,
     /// The purpose of the code, in words. With it the code gets the few tools that fit, the tools
@@ -126,6 +130,7 @@ impl Execution {
     pub fn new(request: RunRequest, caller: impl Into<String>) -> Self {
         Self {
             request,
+            language_left_out: false,
             tools: ToolGrants::default(),
             intent: None,
             durability: RunDurability::IfAsked,
@@ -226,9 +231,11 @@ impl Executor {
         mut execution: Execution,
         abort: impl Future<Output = ()>,
     ) -> RunResult {
+        let language = self.settle_language(&mut execution).await;
         self.sandbox.choose_engine(&mut execution.request);
         let mut abort = Abort::new(abort);
         let mut run = self.open(&id, execution.request.language).await;
+        run.language = language;
         run.max_output_tokens = execution.max_output_tokens;
         let prepared = async {
             if self.bridge.is_some() {

@@ -2,7 +2,7 @@
 
 use std::{fmt::Debug, sync::Arc};
 
-use belljar_contract::{Limits, Stream, Truncation};
+use belljar_contract::{Limits, Stream, Truncation, head_and_tail};
 
 /// Receives what a run prints, as it prints: every print and log line, until the run has printed more than
 /// it may.
@@ -13,6 +13,9 @@ pub trait Listener: Debug + Send + Sync {
 
 /// The host keeps no more log entries than this, however small they are.
 const MAX_LOG_ENTRIES: usize = 10_000;
+
+/// An entry that does not fit is cut to its beginning and end, unless there is less room than this.
+const MIN_CUT_ENTRY: usize = 512;
 
 /// Collects a run's output within its caps.
 #[derive(Debug)]
@@ -97,11 +100,15 @@ impl Transcript {
         self.log_seen += text.len().max(1) as u64;
         let text = text.strip_suffix(b"\n").unwrap_or(text);
         let room = self.kept_bytes.saturating_sub(self.log_bytes);
-        if text.len() > room || self.logs.len() >= MAX_LOG_ENTRIES {
-            self.logs_cut = true;
-        } else {
+        let is_long = text.len() > room;
+        self.logs_cut |= is_long || self.logs.len() >= MAX_LOG_ENTRIES;
+        if self.logs.len() < MAX_LOG_ENTRIES && !is_long {
             self.log_bytes += text.len();
             self.logs.push(String::from_utf8_lossy(text).into_owned());
+        } else if self.logs.len() < MAX_LOG_ENTRIES && room >= MIN_CUT_ENTRY {
+            // Half of the room: what is printed after a long line is worth as much as its middle.
+            self.log_bytes += room / 2;
+            self.logs.push(head_and_tail(&String::from_utf8_lossy(text), room / 2));
         }
         // Prints are log entries too, so the log holds what both streams may.
         let fatal = self.fatal_bytes.saturating_mul(3);

@@ -1,6 +1,6 @@
 //! An error as a cell reports it.
 
-use belljar_contract::{ErrorCode, RunError, shortened};
+use belljar_contract::{ErrorCode, MissingGrant, MissingKind, RunError, shortened};
 use serde::{Deserialize, Serialize};
 
 /// An error as a cell reports it. The host decides what of it to believe.
@@ -29,10 +29,16 @@ pub struct GuestError {
     /// The tool that failed, if the code did not catch that failure.
     #[serde(default)]
     pub tool_name: Option<String>,
+    /// The grant that the code did not have, when that is why it failed. The hint does not say how to ask
+    /// for it: only the host knows who reads this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing: Option<Box<MissingGrant>>,
 }
 
 /// A frame's head is bounded, so the texts in it are too.
 const MAX_STACK_BYTES: usize = 16 * 1024;
+/// The name of a missing grant becomes part of a hint.
+const MAX_NAME_BYTES: usize = 2 * 1024;
 
 impl GuestError {
     /// An error with a message and nothing else.
@@ -47,6 +53,7 @@ impl GuestError {
             exit_code: None,
             hint: None,
             tool_name: None,
+            missing: None,
         }
     }
 
@@ -54,6 +61,13 @@ impl GuestError {
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(shortened(hint.into(), RunError::MAX_MESSAGE_BYTES));
+        self
+    }
+
+    /// Adds the grant that was missing.
+    #[must_use]
+    pub fn with_missing(mut self, kind: MissingKind, name: impl Into<String>) -> Self {
+        self.missing = Some(Box::new(MissingGrant { kind, name: name.into() }));
         self
     }
 
@@ -75,8 +89,14 @@ impl GuestError {
 
 impl From<GuestError> for RunError {
     fn from(error: GuestError) -> Self {
-        let GuestError { code, message, stack, line, column, exit_code, hint, tool_name } = error;
+        let GuestError { code, message, stack, line, column, exit_code, hint, tool_name, missing } =
+            error;
         let kind = code.kind();
-        Self { kind, code, message, stack, line, column, tool_name, hint, exit_code }
+        let missing = missing.map(|mut missing| {
+            missing.name = shortened(missing.name, MAX_NAME_BYTES);
+            missing
+        });
+        Self { kind, code, message, stack, line, column, tool_name, hint, missing, exit_code }
+            .with_advice()
     }
 }

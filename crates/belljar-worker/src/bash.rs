@@ -16,7 +16,7 @@ mod refusals;
 mod state;
 mod stderr;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use belljar_contract::{EngineName, ErrorCode, Language};
 use belljar_wire::{GuestError, GuestGrants, GuestLimits, RunCommand, RunValue};
@@ -29,10 +29,21 @@ use crate::{
     zygote::{RESUME_ARGUMENT, become_zygote_of_programs, resume_zygote},
 };
 
-pub use commands::DEFAULT_COMMANDS;
+pub use commands::{DEFAULT_COMMANDS, REMOVING_COMMANDS};
+
+/// The programs of Belljar's own that a cell may execute.
+pub fn own_commands() -> impl Iterator<Item = PathBuf> {
+    commands::OWN_COMMANDS.iter().map(|(name, _)| Path::new(OWN_DIRECTORY).join(name))
+}
 
 /// The directory of the commands a cell has, if it was granted nothing.
 pub const COMMANDS_DIRECTORY: &str = "/belljar/bin";
+/// The directory of the commands among them that restricted mode goes without.
+pub const REMOVING_DIRECTORY: &str = "/belljar/removing";
+/// The directory of commands that are scripts of Belljar's own.
+const OWN_DIRECTORY: &str = "/belljar/own";
+/// What the code of a YAML agent in restricted mode begins with.
+pub const RESTRICTED_CALL: &str = "__belljar_restricted__; ";
 /// The directory of commands that were granted to one cell.
 const GRANTED_COMMANDS_DIRECTORY: &str = "/commands";
 
@@ -44,8 +55,10 @@ const NOWHERE: &str = "/nowhere";
 pub struct BashSetup {
     /// The path of bash, as the cell sees it.
     pub bash: PathBuf,
-    /// `PATH`: the directory of the granted commands.
+    /// `PATH` in restricted mode: the directories of the granted commands.
     pub default_path: String,
+    /// What `PATH` ends with in any other mode: the directory of commands that remove files.
+    pub removing: Option<String>,
     /// The directory the script starts in, which is also its `HOME`.
     pub work: PathBuf,
     /// `TMPDIR`, where the context is put too.
@@ -58,9 +71,15 @@ impl BashSetup {
         Self {
             bash: bash.into(),
             default_path: default_path.into(),
+            removing: None,
             work: "/work".into(),
             tmp: "/tmp".into(),
         }
+    }
+
+    fn path(&self) -> String {
+        let removing = self.removing.iter().map(String::as_str);
+        [self.default_path.as_str()].into_iter().chain(removing).collect::<Vec<_>>().join(":")
     }
 }
 
@@ -74,13 +93,19 @@ impl Engine for BashEngine {
     }
 
     fn start(&self, bash: &str) -> ! {
-        become_zygote_of_programs(&[RESUME_ARGUMENT, EngineName::Bash.as_str(), bash])
+        let script = |(name, text): &(&str, &str)| {
+            let path = Path::new(OWN_DIRECTORY).join(name);
+            (path, format!("#!{bash}\n{text}\n").into_bytes())
+        };
+        let own = commands::OWN_COMMANDS.iter().map(script).collect();
+        become_zygote_of_programs(&[RESUME_ARGUMENT, EngineName::Bash.as_str(), bash], own)
     }
 
     fn resume(&self, bash: &str, handover: &str) {
         resume_zygote(handover, || {
-            let path = format!("{GRANTED_COMMANDS_DIRECTORY}:{COMMANDS_DIRECTORY}");
-            Ok(Bash::new(BashSetup::new(bash, path)))
+            let path = format!("{GRANTED_COMMANDS_DIRECTORY}:{OWN_DIRECTORY}:{COMMANDS_DIRECTORY}");
+            let removing = Some(REMOVING_DIRECTORY.to_owned());
+            Ok(Bash::new(BashSetup { removing, ..BashSetup::new(bash, path) }))
         })
     }
 }
@@ -101,12 +126,16 @@ impl Bash {
 }
 
 impl CodeRunner for Bash {
-    fn run(&mut self, run: RunCommand, host: &HostLink) -> Result<RunValue, GuestError> {
+    fn run(&mut self, mut run: RunCommand, host: &HostLink) -> Result<RunValue, GuestError> {
+        let mut setup = self.setup.clone();
+        if let Some(code) = run.code.strip_prefix(RESTRICTED_CALL) {
+            (run.code, setup.removing) = (code.to_owned(), None);
+        }
         if run.code.contains('\0') {
             let message = "the code contains a NUL byte, which bash cannot run";
             return Err(GuestError::new(ErrorCode::SyntaxInvalid, message));
         }
-        let running = launch::launch(&self.setup, &run, &self.state)?;
+        let running = launch::launch(&setup, &run, &self.state)?;
         let mut ended = pump::pump(running, &run, host).map_err(|error| {
             let message = format!("could not read the output of bash: {error}");
             GuestError::new(ErrorCode::SandboxEngine, message)

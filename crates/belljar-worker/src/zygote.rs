@@ -1,6 +1,10 @@
 //! Turning a process into a zygote: of an engine of the table, or of any code runner.
 
-use std::env;
+use std::{
+    env, fs, io,
+    os::unix::fs::MetadataExt as _,
+    path::{Path, PathBuf},
+};
 
 use belljar_jail::{
     examine::{self, EXAMINE_ARGUMENT},
@@ -14,6 +18,14 @@ use crate::{CodeRunner, ENGINES, cell::CellMain};
 pub const ZYGOTE_ARGUMENT: &str = "__zygote";
 /// The hidden first argument with which a confined zygote starts this program again.
 pub(crate) const RESUME_ARGUMENT: &str = "__resume";
+
+/// A file in the root of a zygote: its path and its bytes.
+type RootFile = (PathBuf, Vec<u8>);
+
+/// This program, whatever has become of its file.
+const THIS_PROGRAM: &str = "/proc/self/exe";
+/// Where a copy of it is put in the root of a zygote.
+const COPY: &str = "/belljar/program";
 
 /// Becomes a zygote, or examines the machine, if the program was started for that, and then never
 /// returns. Must be the first thing `main` does: no thread may exist yet.
@@ -50,14 +62,27 @@ pub fn become_zygote<R: CodeRunner>(warm: impl FnOnce() -> Result<R, String>) ->
 
 /// Becomes a zygote whose guests are programs of the host. Never returns: once confined, this
 /// program is started again with the arguments, and one more, for [`resume_zygote`]. So its own
-/// file is on a read-only mount for everything in its cells.
-pub fn become_zygote_of_programs(arguments: &[&str]) -> ! {
+/// file is on a read-only mount for everything in its cells. `files` are put into its root.
+pub fn become_zygote_of_programs(arguments: &[&str], files: Vec<RootFile>) -> ! {
     zygote::serve_by(|| {
-        let path = env::current_exe()
+        let (path, copy) = this_program()
             .map_err(|error| format!("cannot find the program to start again: {error}"))?;
         let arguments = arguments.iter().map(Into::into).collect();
-        Ok(Successor { path, arguments, environment: Vec::new(), files: Vec::new() })
+        let files = files.into_iter().chain(copy).collect();
+        Ok(Successor { path, arguments, environment: Vec::new(), files })
     })
+}
+
+/// Where this program is; or, if its file was removed or replaced since it was started, as an upgrade
+/// does, a copy of it. The new file at its path may be another version.
+fn this_program() -> io::Result<(PathBuf, Option<RootFile>)> {
+    let identity = |path: &Path| fs::metadata(path).map(|found| (found.dev(), found.ino()));
+    let path = env::current_exe()?;
+    if identity(&path).ok() == Some(identity(Path::new(THIS_PROGRAM))?) {
+        return Ok((path, None));
+    }
+    let copy = PathBuf::from(COPY);
+    Ok((copy.clone(), Some((copy, fs::read(THIS_PROGRAM)?))))
 }
 
 /// Continues as a zygote whose cells use a code runner, with the last argument the program was given.

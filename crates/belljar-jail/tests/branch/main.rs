@@ -27,7 +27,7 @@ fn main() -> ExitCode {
             belljar_worker::become_zygote_if_asked();
             ExitCode::FAILURE
         }
-        ["__programs"] => belljar_worker::become_zygote_of_programs(&["__resume"]),
+        ["__programs"] => belljar_worker::become_zygote_of_programs(&["__resume"], Vec::new()),
         ["__resume", handover] => {
             belljar_worker::resume_zygote(handover, || Ok(Notebook::default()))
         }

@@ -46,7 +46,7 @@ fn main() -> ExitCode {
     let done = match arguments.get(1..).unwrap_or_default() {
         ["__zygote", ..] => belljar_worker::become_zygote(|| Ok(Probe)),
         ["__programs", rest @ ..] => {
-            belljar_worker::become_zygote_of_programs(&[&["__resume"], rest].concat())
+            belljar_worker::become_zygote_of_programs(&[&["__resume"], rest].concat(), Vec::new())
         }
         ["__resume", .., handover] => belljar_worker::resume_zygote(handover, || Ok(Probe)),
         ["__host", spec] => host::main(spec),

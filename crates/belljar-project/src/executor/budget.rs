@@ -3,7 +3,7 @@
 mod beginning;
 
 use beginning::{Beginning, count};
-use belljar_contract::{RunId, RunResult};
+use belljar_contract::{RunId, RunResult, head_and_tail};
 use belljar_store::Store;
 use belljar_tools::{ValueShape, ValueShapeLimits};
 use serde_json::{Value, json};
@@ -16,6 +16,8 @@ const BYTES_PER_TOKEN: usize = 4;
 const PREVIEW_SHARE: usize = 4;
 /// Longest text in a preview, in bytes.
 const PREVIEW_TEXT: usize = 200;
+/// A line that does not fit is cut to its beginning and end, unless less than this is left.
+const MIN_CUT_LINE: usize = 512;
 /// Marks output that was cut.
 const NOTE: &str = "… (cut to the output budget)";
 
@@ -35,11 +37,16 @@ pub(super) async fn fit(result: &mut RunResult, tokens: u32, store: Option<&Stor
         }
     }
     let (mut left, mut kept) = (budget, 0);
-    for line in &result.logs {
-        match left.checked_sub(line.len()) {
-            Some(less) => left = less,
-            None => break,
+    for line in &mut result.logs {
+        if line.len() > left {
+            if left < MIN_CUT_LINE {
+                break;
+            }
+            // Half of what is left: what is printed after a long line is worth as much as its middle.
+            *line = head_and_tail(line, left / 2);
+            result.truncated.logs = true;
         }
+        left = left.saturating_sub(line.len());
         kept += 1;
     }
     if kept < result.logs.len() {

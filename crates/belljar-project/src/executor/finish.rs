@@ -12,7 +12,9 @@ use belljar_contract::{
 };
 use belljar_store::Approvals;
 
-use super::{Executor, budget, cache::CacheSlot, durable::RunJournal, now_ms};
+use super::{
+    Executor, budget, cache::CacheSlot, durable::RunJournal, language::LanguageNote, now_ms,
+};
 
 /// The event of a run that begins.
 pub(super) const STARTED: &str = "code_execution_started";
@@ -49,6 +51,8 @@ pub(super) struct OpenRun {
     id: RunId,
     /// The tools that the run was offered.
     pub(super) tools: ToolReport,
+    /// The note about the language of a request that left it out.
+    pub(super) language: LanguageNote,
     /// A value larger than this many tokens is stored, and a summary takes its place.
     pub(super) max_output_tokens: Option<u32>,
     /// The place of the result in the cache, if it may be reused.
@@ -71,6 +75,7 @@ impl Executor {
             executor: self.clone(),
             id: id.clone(),
             tools: ToolReport::default(),
+            language: LanguageNote::default(),
             max_output_tokens: None,
             cache: None,
             journal: None,
@@ -84,6 +89,7 @@ impl Executor {
         let mut result = self.aborted_if_so(result, run.journal.is_some());
         // The cache has the whole result: each caller has a budget of its own.
         let whole = run.cache.take().map(|slot| (slot, result.clone()));
+        run.language.tell(&mut result);
         if let Some(tokens) = run.max_output_tokens {
             budget::fit(&mut result, tokens, self.store.as_ref()).await;
         }

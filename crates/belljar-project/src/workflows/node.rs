@@ -1,6 +1,7 @@
 //! The body of an agent's node: its code sees the keys of its context as variables.
 
 use belljar_contract::Language;
+use belljar_worker::bash::RESTRICTED_CALL;
 use belljar_workflow::{Code, ResultShape};
 
 use super::code::language;
@@ -13,6 +14,11 @@ const FIRST: [&str; 12] =
 /// result. The call is inserted in the first line, so that line numbers in errors match the source;
 /// where Python does not allow that, it gets a line of its own.
 pub(super) fn wrapped(code: &Code, language: Language) -> String {
+    let is_of_agent = matches!(code.shape, ResultShape::Node | ResultShape::Report);
+    if language == Language::Bash && is_of_agent && !code.grants.permissive {
+        // The worker knows the word, and takes it out.
+        return format!("{RESTRICTED_CALL}{}", code.code);
+    }
     let before = match (code.shape, language) {
         (ResultShape::Node, Language::Python) => "__belljar_node__()",
         (ResultShape::Node, Language::TypeScript | Language::JavaScript) => {

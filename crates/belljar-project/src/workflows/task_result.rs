@@ -1,6 +1,6 @@
 //! Converts the result of a run into the result of the task that started it.
 
-use belljar_contract::{ErrorKind, RunError, RunResult, RunStatus};
+use belljar_contract::{ErrorKind, MissingGrant, MissingKind, RunError, RunResult, RunStatus};
 use belljar_workflow::{ResultShape, TaskFailure, TaskOutcome};
 use serde_json::{Map, Value, json, value::RawValue};
 
@@ -117,7 +117,11 @@ pub(super) fn parsed(json: &RawValue) -> Value {
 }
 
 fn message(error: Option<&RunError>) -> String {
-    let text = in_files(error.map_or("the code failed", |error| &error.message));
+    let mut text = in_files(error.map_or("the code failed", |error| &error.message));
+    let missing = error.and_then(|error| error.missing.as_deref());
+    if let Some(MissingGrant { kind: MissingKind::Modules, name }) = missing {
+        text.push_str(&format!("; grant it with `allowed_modules: [{name}]`"));
+    }
     match error.and_then(|error| error.line) {
         Some(line) => format!("line {line}: {text}"),
         None => text,

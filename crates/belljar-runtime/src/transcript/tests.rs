@@ -54,3 +54,17 @@ fn empty_prints_and_logs_do_not_go_on_for_ever() {
     assert_eq!(printed, 3_000_000);
     assert_eq!(transcript.finish().logs.len(), 10_000);
 }
+
+/// A line that is longer than the room for it keeps its ends, and leaves room for what comes after.
+#[test]
+fn a_long_line_is_cut_not_dropped() {
+    let mut transcript = transcript(4096);
+    let line = format!("begin{}end\n", "x".repeat(50_000));
+    transcript.print(Stream::Stdout, line.as_bytes()).unwrap();
+    transcript.print(Stream::Stdout, b"after\n").unwrap();
+    let texts = transcript.finish();
+    let [long, after] = &texts.logs[..] else { panic!("two entries: {:?}", texts.logs.len()) };
+    assert!(long.starts_with("begin") && long.ends_with("end"), "{long}");
+    assert!(long.contains("bytes left out") && long.len() < 2200, "{}", long.len());
+    assert_eq!((after.as_str(), texts.truncated.logs), ("after", true));
+}

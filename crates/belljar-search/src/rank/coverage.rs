@@ -21,7 +21,7 @@ const MOST_CHOSEN: usize = 10;
 
 /// A candidate that waits to be chosen.
 #[derive(Debug)]
-struct Waiting<'a> {
+struct WaitingCandidate<'a> {
     candidate: Candidate,
     key: Option<&'a Key>,
     /// How many tools had been chosen when it was scored.
@@ -40,7 +40,7 @@ impl Index {
     ) -> Vec<Candidate> {
         let mut left = vec![1.0_f32; intent.whole.terms.len()];
         let mut chosen = Vec::with_capacity(candidates.len().min(k));
-        let mut waiting: BinaryHeap<Waiting<'_>> =
+        let mut waiting: BinaryHeap<WaitingCandidate<'_>> =
             candidates.into_iter().map(|candidate| self.waiting(candidate, 0)).collect();
         while chosen.len() < k.min(MOST_CHOSEN) {
             let Some(first) = waiting.pop() else { break };
@@ -68,9 +68,9 @@ impl Index {
         chosen
     }
 
-    fn waiting(&self, candidate: Candidate, scored_after: usize) -> Waiting<'_> {
+    fn waiting(&self, candidate: Candidate, scored_after: usize) -> WaitingCandidate<'_> {
         let key = self.entry(candidate.slot).map(|entry| &entry.key);
-        Waiting { candidate, key, scored_after }
+        WaitingCandidate { candidate, key, scored_after }
     }
 
     /// The candidate with the score that is left to it, given the weight of each term of the intent in
@@ -98,7 +98,7 @@ impl Index {
     }
 }
 
-impl Ord for Waiting<'_> {
+impl Ord for WaitingCandidate<'_> {
     /// The greatest is the next to be chosen: the highest score, then the first name.
     fn cmp(&self, other: &Self) -> Ordering {
         let by_score = self.candidate.score.total_cmp(&other.candidate.score);
@@ -106,19 +106,19 @@ impl Ord for Waiting<'_> {
     }
 }
 
-impl PartialOrd for Waiting<'_> {
+impl PartialOrd for WaitingCandidate<'_> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Waiting<'_> {
+impl PartialEq for WaitingCandidate<'_> {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl Eq for Waiting<'_> {}
+impl Eq for WaitingCandidate<'_> {}
 
 #[cfg(test)]
 mod tests;

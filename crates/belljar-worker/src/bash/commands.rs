@@ -1,5 +1,8 @@
 //! The commands a script has without a grant, and the messages about some that it has not.
 
+use belljar_contract::MissingKind;
+use belljar_wire::GuestError;
+
 /// A list of names, as many to a line as fit.
 macro_rules! names {
     ($($name:literal)*) => { &[$($name,)*] };
@@ -7,8 +10,8 @@ macro_rules! names {
 
 /// Commands that read, transform, and write only where the script may write anyway.
 ///
-/// No interpreter but the shell, nothing that removes, nothing that needs another user, a package
-/// index or a network: those are granted one by one.
+/// No interpreter but the shell, nothing that needs another user, a package index or a network: those
+/// are granted one by one.
 pub const DEFAULT_COMMANDS: &[&str] = names! {
     // Text, line by line and byte by byte.
     "cat" "head" "tail" "cut" "sort" "uniq" "wc" "tr" "paste" "join" "comm" "fold"
@@ -20,7 +23,7 @@ pub const DEFAULT_COMMANDS: &[&str] = names! {
     "sum" "expr" "factor" "numfmt" "seq" "bc" "dc"
     // Small words of the shell, as programs.
     "echo" "printf" "test" "[" "true" "false" "yes" "sleep" "date" "env" "printenv"
-    "id" "whoami" "uname" "nproc" "arch" "timeout" "xargs" "tee" "which" "getopt" "sh"
+    "id" "whoami" "hostname" "uname" "nproc" "arch" "timeout" "xargs" "tee" "which" "getopt" "sh"
     "bash"
     // Files: looking, and writing within the workspace.
     "ls" "dir" "stat" "du" "df" "find" "file" "basename" "dirname" "realpath" "readlink"
@@ -29,6 +32,20 @@ pub const DEFAULT_COMMANDS: &[&str] = names! {
     "tar" "gzip" "gunzip" "zcat" "zgrep" "bzip2" "bunzip2" "bzcat" "xz" "unxz" "xzcat"
     "zstd" "unzip" "zip"
 };
+
+/// Commands that remove files or change their modes. The jail bounds them to what the script may write
+/// anyway. Restricted mode of YAML agents goes without them.
+pub const REMOVING_COMMANDS: &[&str] = names! {"rm" "rmdir" "unlink" "chmod"};
+/// Why restricted mode goes without them.
+const RESTRICTED: &str = "restricted mode refuses commands that remove files or change their modes";
+
+/// Commands that are scripts of Belljar's own: the machine's would look for what a cell has not, the
+/// list of users and `/proc`.
+pub(super) const OWN_COMMANDS: &[(&str, &str)] = &[
+    ("whoami", "echo user"),
+    // There is no list of processes in a cell: the shell that asks is all that is known to be there.
+    ("ps", "printf '%7s %s\\n' PID CMD \"$PPID\" bash"),
+];
 
 /// Commands that no grant makes useful in a cell, with the reason.
 const POINTLESS: &[(&str, &[&str])] = &[
@@ -58,8 +75,7 @@ const POINTLESS: &[(&str, &[&str])] = &[
 
 /// Commands agents expect, which are available once they are granted.
 const GRANTABLE: &[&str] = names! {
-    "rm" "rmdir" "unlink" "shred" "dd" "chmod" "chown" "chgrp" "kill" "killall" "pkill"
-    "ps" "python" "python3" "perl" "node" "ruby" "php" "lua" "gcc" "cc" "g++" "clang"
+    "shred" "dd" "chown" "chgrp" "kill" "killall" "pkill" "python" "python3" "perl" "node" "ruby" "php" "lua" "gcc" "cc" "g++" "clang"
     "make" "cmake" "cargo" "rustc" "go" "java" "git" "docker" "sqlite3" "rg" "fd" "yq"
     "openssl" "gpg" "convert" "ffmpeg" "pandoc"
 };
@@ -68,26 +84,32 @@ const GRANTABLE: &[&str] = names! {
 pub(super) const DIRECTORIES: &[&str] =
     names! {"/usr/bin" "/bin" "/usr/local/bin" "/usr/sbin" "/sbin"};
 
-/// The message for a command that was not granted; `None` if the name is not a known command.
-pub(super) fn refusal_of(name: &str) -> Option<String> {
-    if let Some((reason, _)) = POINTLESS.iter().find(|(_, names)| names.contains(&name)) {
-        return Some(format!("{name}: not granted: {reason}"));
-    }
-    (GRANTABLE.contains(&name) || DEFAULT_COMMANDS.contains(&name))
-        .then(|| format!("{name}: not granted. Grant it with --command {name}"))
+/// Whether a name is that of a command that a script may know and does not have.
+pub(super) fn is_known(name: &str) -> bool {
+    let lists = [GRANTABLE, DEFAULT_COMMANDS, REMOVING_COMMANDS];
+    reason_against(name).is_some() || lists.iter().any(|names| names.contains(&name))
 }
 
-/// The hint for a refused command.
-pub(super) fn hint_for(name: &str) -> String {
-    match POINTLESS.iter().find(|(_, names)| names.contains(&name)) {
-        Some((reason, _)) => format!(
-            "{name} does not work here: {reason}. Use the files in /work, /tmp and granted paths."
-        ),
-        None => format!(
-            "Grant it with --command {name}, or do without it: bash builtins and the common commands \
-             for reading and transforming text are available."
-        ),
+/// Why no grant would help with this command.
+fn reason_against(name: &str) -> Option<&'static str> {
+    POINTLESS.iter().find(|(_, names)| names.contains(&name)).map(|(reason, _)| *reason)
+}
+
+/// Adds the hint for a refused command to an error.
+pub(super) fn with_hint(error: GuestError, before: &str, name: &str) -> GuestError {
+    if let Some(reason) = reason_against(name) {
+        let hint = "Use the files in /work, /tmp and granted paths.";
+        return error.with_hint(format!("{before}{name} does not work here: {reason}. {hint}"));
     }
+    let why = match REMOVING_COMMANDS.contains(&name) {
+        true => format!("{name} is not there because {RESTRICTED}."),
+        false => {
+            "Do without it: bash builtins and the common commands for reading and transforming \
+             text are available."
+                .to_owned()
+        }
+    };
+    error.with_hint(format!("{before}{why}")).with_missing(MissingKind::Commands, name)
 }
 
 /// The function bash calls for a command it does not find.
@@ -99,7 +121,7 @@ pub(super) const HANDLER_VARIABLE: &str = "BASH_FUNC_command_not_found_handle%%"
 /// attempt, each ended by a NUL.
 pub(super) fn handler(marker: i32) -> String {
     let mut cases = String::new();
-    for (reason, names) in POINTLESS {
+    for (reason, names) in POINTLESS.iter().chain(&[(RESTRICTED, REMOVING_COMMANDS)]) {
         cases.push_str(&format!("{}) why=': {reason}';;\n", names.join("|")));
     }
     let grantable = [GRANTABLE, DEFAULT_COMMANDS].concat();
@@ -109,8 +131,8 @@ pub(super) fn handler(marker: i32) -> String {
         "() {{ {{ local -; set +xv; }} 2>/dev/null
 local IFS=' ' why= all
 case $1 in
-{cases}{}) why=\". Grant it with --command $1\";;
-*) [[ {} ]] && why=\". Grant it with --command $1\";;
+{cases}{}) why=' to this run';;
+*) [[ {} ]] && why=' to this run';;
 esac
 if [[ -z $why ]]; then
 echo \"$0: line ${{BASH_LINENO[0]}}: $1: command not found\" >&2

@@ -30,6 +30,8 @@ use super::{
 
 /// An argument or variable may have 128 KiB; this leaves room for the prefix.
 const MAX_ARGUMENT_BYTES: usize = 100 << 10;
+/// Who runs the script, as far as it can tell.
+const USER: &str = "user";
 /// The descriptor refusals are written to is out of the way of those scripts like to use.
 const MARKER_AT_LEAST: [i32; 2] = [100, 10];
 
@@ -142,6 +144,7 @@ fn command(setup: &BashSetup, run: &RunCommand) -> io::Result<Command> {
 fn set_environment(command: &mut Command, setup: &BashSetup, run: &RunCommand) {
     command.env_clear();
     command.env("HOME", &setup.work).env("PWD", &setup.work).env("TMPDIR", &setup.tmp);
+    command.env("USER", USER).env("LOGNAME", USER);
     if !run.grants.env.contains_key("LANG") {
         command.env(encoding_variable(), "C.UTF-8");
     }
@@ -153,7 +156,7 @@ fn set_environment(command: &mut Command, setup: &BashSetup, run: &RunCommand) {
     };
     let granted = run.grants.env.iter();
     command.envs(granted.filter(|(name, value)| can_be_set(name, value)));
-    command.env("PATH", &setup.default_path);
+    command.env("PATH", setup.path());
 }
 
 /// The variable that says that text is UTF-8. One category of a locale is one file to read, the
@@ -212,9 +215,8 @@ fn could_not_start(error: &io::Error, run: &RunCommand) -> GuestError {
 pub(super) fn too_many_processes(run: &RunCommand) -> GuestError {
     let limit = run.limits.processes;
     let message = format!("too many processes: the limit is {limit}");
-    GuestError::new(ErrorCode::LimitProcesses, message).with_hint(
-        "Start fewer at a time (shorter pipelines, `wait` after some `&`), or raise --processes.",
-    )
+    GuestError::new(ErrorCode::LimitProcesses, message)
+        .with_hint("Start fewer at a time (shorter pipelines, `wait` after some `&`).")
 }
 
 fn disk_or_engine(error: &io::Error) -> ErrorCode {

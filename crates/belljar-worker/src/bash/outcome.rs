@@ -2,7 +2,7 @@
 
 use std::os::unix::process::ExitStatusExt;
 
-use belljar_contract::ErrorCode;
+use belljar_contract::{ErrorCode, MissingKind};
 use belljar_wire::{GuestError, RunCommand, RunValue};
 
 use super::{
@@ -48,8 +48,9 @@ impl ShellOutcome<'_> {
         if self.ended.is_overdue {
             let limit = self.run.limits.wall_ms;
             let message = format!("timed out: the run went over its {limit} ms of wall time");
-            return Err(GuestError::new(ErrorCode::LimitTimeout, message)
-                .with_hint("Do less at a time, or raise --timeout."));
+            return Err(
+                GuestError::new(ErrorCode::LimitTimeout, message).with_hint("Do less at a time.")
+            );
         }
         let mut error = match status.signal() {
             Some(signal) => {
@@ -120,14 +121,16 @@ impl ShellOutcome<'_> {
         let RefusedCommand { name, .. } =
             self.ended.refusals.last().filter(|_| REFUSED.contains(&code))?;
         let message = format!("PermissionError: command {name} is not granted");
-        let error = GuestError::new(ErrorCode::PermissionCommand, message);
-        Some(self.placed(error).with_hint(match name.rsplit_once('/') {
+        let error = self.placed(GuestError::new(ErrorCode::PermissionCommand, message));
+        Some(match name.rsplit_once('/') {
             Some(("/bin" | "/sbin" | "/usr/bin" | "/usr/sbin" | "/usr/local/bin", name)) => {
-                commands::hint_for(name)
+                commands::with_hint(error, "", name)
             }
-            Some(_) => format!("Files cannot be executed directly. Run a script with: bash {name}"),
-            None => commands::hint_for(name),
-        }))
+            Some(_) => error.with_hint(format!(
+                "Files cannot be executed directly. Run a script with: bash {name}"
+            )),
+            None => commands::with_hint(error, "", name),
+        })
     }
 
     /// The code ended over bash's own way to the network.
@@ -166,7 +169,7 @@ impl ShellOutcome<'_> {
                 ErrorCode::LimitMemory,
                 format!("out of memory: the limit is {mib} MiB"),
             )
-            .with_hint("Process the data in smaller pieces, or raise --memory.")
+            .with_hint("Process the data in smaller pieces.")
         } else {
             return None;
         };
@@ -191,46 +194,49 @@ impl ShellOutcome<'_> {
         if let Some(last) = self.ended.tail.last() {
             message.push_str(&format!(": {last}"));
         }
-        let error = self.placed(GuestError::new(ErrorCode::RuntimeExit, message));
-        match self.hint(code) {
-            Some(hint) => error.with_hint(hint),
-            None => error,
-        }
+        self.with_hint(self.placed(GuestError::new(ErrorCode::RuntimeExit, message)), code)
     }
 
-    fn hint(&self, code: i32) -> Option<String> {
+    fn with_hint(&self, error: GuestError, code: i32) -> GuestError {
         let last = self.ended.tail.last().unwrap_or_default();
-        if let Some(hint) = paths::missing(last).and_then(|path| self.hint_for_missing(path)) {
-            return Some(hint);
+        let error = match paths::missing(last) {
+            Some(path) => self.with_hint_for_missing(error, path),
+            None => error,
+        };
+        if error.hint.is_some() {
+            return error;
         }
         let denied =
             [": Permission denied", ": Read-only file system", ": Operation not permitted"];
         if denied.iter().any(|words| last.ends_with(words)) {
-            let hint = "Files can be read and written in /work and /tmp; other paths are granted \
-                with --read and --write.";
-            return Some(hint.to_owned());
+            let hint = "Files can be read and written in /work and /tmp, other paths only as far as \
+                they are granted.";
+            return error.with_hint(hint);
         }
         if let Some(RefusedCommand { name, .. }) = self.ended.refusals.last() {
-            return Some(format!("{name} was refused earlier. {}", commands::hint_for(name)));
+            return commands::with_hint(error, &format!("{name} was refused earlier. "), name);
         }
-        (code == NOT_FOUND).then(|| {
-            "The command does not exist here, or was not granted (--command NAME).".to_owned()
-        })
+        if code == NOT_FOUND {
+            return error.with_hint("The command does not exist here, or was not granted.");
+        }
+        error
     }
 
-    /// A hint for a path that does not exist.
-    fn hint_for_missing(&self, path: &str) -> Option<String> {
+    /// Adds a hint about a path that does not exist.
+    fn with_hint_for_missing(&self, error: GuestError, path: &str) -> GuestError {
         let granted = &self.run.grants.paths;
         if paths::is_outside(path, granted) {
-            let hint = "Only /work, /tmp and granted paths exist here. Grant it with --read";
-            return Some(format!("{hint} {path}"));
+            let hint = "Only /work, /tmp and granted paths exist here.";
+            return error.with_hint(hint).with_missing(MissingKind::Read, path);
         }
         if let Some(found) = paths::granted_at(path, granted) {
-            return Some(format!("It is granted under its host path: {found}"));
+            return error.with_hint(format!("It is granted under its host path: {found}"));
         }
-        let hint =
-            "/tmp belongs to this run; to see a file of the host's /tmp, grant it with --read";
-        path.starts_with("/tmp/").then(|| format!("{hint} {path}"))
+        if path.starts_with("/tmp/") {
+            let hint = "/tmp belongs to this run, not to the host.";
+            return error.with_hint(hint).with_missing(MissingKind::Read, path);
+        }
+        error
     }
 
     /// With the line the last message is about.

@@ -7,7 +7,7 @@
 use std::path::Path;
 
 use super::{
-    commands::{DIRECTORIES, refusal_of},
+    commands::{DIRECTORIES, is_known},
     paths,
     stderr::{StderrRewriter, complaint},
 };
@@ -127,7 +127,7 @@ fn is_refused(name: &str) -> bool {
         return in_a_directory_of_commands(name);
     }
     let exists = || DIRECTORIES.iter().any(|at| Path::new(at).join(name).exists());
-    !name.is_empty() && (refusal_of(name).is_some() || exists())
+    !name.is_empty() && (is_known(name) || exists())
 }
 
 fn in_a_directory_of_commands(path: &str) -> bool {

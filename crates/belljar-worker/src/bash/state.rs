@@ -24,7 +24,7 @@ const SAVE: &str = include_str!("save.sh");
 /// Options that would keep the next shell from running anything, or are not the script's to set.
 const NOT_KEPT: [&str; 4] = ["noexec", "onecmd", "privileged", "history"];
 /// Variables every run is given.
-const GIVEN: [&str; 5] = ["HOME", "TMPDIR", "LANG", "LC_CTYPE", "PATH"];
+const GIVEN: [&str; 7] = ["HOME", "TMPDIR", "USER", "LOGNAME", "LANG", "LC_CTYPE", "PATH"];
 
 /// The state at the end of one run.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::{fs, os::unix::fs::symlink, path::Path};
 
 use belljar_contract::Language;
 use belljar_wire::RunCommand;
-use belljar_worker::bash::{Bash, BashSetup, DEFAULT_COMMANDS};
+use belljar_worker::bash::{Bash, BashSetup, DEFAULT_COMMANDS, REMOVING_COMMANDS};
 
 use crate::harness::{Outcome, Place, command, run_on, run_session};
 
@@ -19,19 +19,25 @@ pub(crate) struct ShellCell {
 impl ShellCell {
     pub(crate) fn new() -> Self {
         let place = Place::new();
-        for directory in ["work", "tmp", "bin"] {
+        for directory in ["work", "tmp", "bin", "removing"] {
             fs::create_dir(place.path().join(directory)).expect("a directory can be made");
         }
         let cell = Self { place };
-        DEFAULT_COMMANDS.iter().for_each(|name| cell.grant(name));
+        DEFAULT_COMMANDS.iter().for_each(|name| cell.link(name, "bin"));
+        REMOVING_COMMANDS.iter().for_each(|name| cell.link(name, "removing"));
         cell
     }
 
     /// Makes a command available, if the machine has it.
     pub(crate) fn grant(&self, name: &str) {
+        self.link(name, "bin");
+    }
+
+    fn link(&self, name: &str, directory: &str) {
         let found = ["/usr/bin", "/bin"].iter().map(|at| Path::new(at).join(name));
         if let Some(program) = found.into_iter().find(|program| program.exists()) {
-            symlink(program, self.place.path().join("bin").join(name)).expect("a link can be made");
+            symlink(program, self.place.path().join(directory).join(name))
+                .expect("a link can be made");
         }
     }
 
@@ -44,6 +50,7 @@ impl ShellCell {
         BashSetup {
             bash: BASH.into(),
             default_path: self.at("bin"),
+            removing: Some(self.at("removing")),
             work: self.at("work").into(),
             tmp: self.at("tmp").into(),
         }

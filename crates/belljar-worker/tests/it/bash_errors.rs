@@ -1,6 +1,6 @@
 //! A script that does not end with 0 is an error with its code and, where known, its line (A3, A7).
 
-use belljar_contract::ErrorCode;
+use belljar_contract::{ErrorCode, MissingGrant, MissingKind, RunError};
 use belljar_wire::GuestError;
 
 use crate::bash_cell::{ShellCell, run, script};
@@ -96,13 +96,18 @@ fn syntax_errors_are_told_apart() {
 /// A4: a path that does not exist here has a hint that names the grant.
 #[test]
 fn missing_paths_have_hints() {
-    let hint = failed("cat /nowhere/data.csv").hint;
-    let expected =
-        "Only /work, /tmp and granted paths exist here. Grant it with --read /nowhere/data.csv";
-    assert_eq!(hint.as_deref(), Some(expected));
+    let error = failed("cat /nowhere/data.csv");
+    let missing = MissingGrant { kind: MissingKind::Read, name: "/nowhere/data.csv".into() };
+    assert_eq!(error.missing.as_deref(), Some(&missing));
+    let expected = "Only /work, /tmp and granted paths exist here.";
+    assert_eq!(error.hint.as_deref(), Some(expected));
+    let told = RunError::from(error).hint.unwrap_or_default();
+    assert_eq!(told, format!("{expected} Grant it with --read /nowhere/data.csv."));
     assert!(failed("wc -l < /nowhere/x").hint.is_some());
-    let hint = failed("cat /tmp/nothing-of-that-name").hint.unwrap_or_default();
-    assert!(hint.ends_with("grant it with --read /tmp/nothing-of-that-name"), "{hint}");
+    let error = failed("cat /tmp/nothing-of-that-name");
+    let missing =
+        MissingGrant { kind: MissingKind::Read, name: "/tmp/nothing-of-that-name".into() };
+    assert_eq!(error.missing.as_deref(), Some(&missing));
     assert_eq!(failed("cat missing").hint, None);
 }
 

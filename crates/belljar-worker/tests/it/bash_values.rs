@@ -46,9 +46,13 @@ fn the_environment_is_what_was_granted() {
     command.grants.env.insert("bad=name".into(), "x".into());
     let outcome = cell.run_command(command);
     let (bin, tmp, work) = (cell.at("bin"), cell.at("tmp"), cell.at("work"));
+    let removing = cell.at("removing");
     assert_eq!(
         outcome.stdout(),
-        format!("HOME={work}\nLANG=de\nPATH={bin}\nPWD={work}\nSHLVL=1\nTMPDIR={tmp}\nTOKEN=a b\n")
+        format!(
+            "HOME={work}\nLANG=de\nLOGNAME=user\nPATH={bin}:{removing}\nPWD={work}\nSHLVL=1\n\
+             TMPDIR={tmp}\nTOKEN=a b\nUSER=user\n"
+        )
     );
 }
 

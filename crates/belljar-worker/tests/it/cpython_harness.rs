@@ -37,7 +37,7 @@ pub(crate) enum Python {
     Plain,
     /// The same once more, in a process of its own: what depends on addresses differs there.
     Again,
-    /// One with numpy, pandas and matplotlib.
+    /// One with numpy, pandas, matplotlib, scikit-learn and what goes with them.
     Data,
 }
 
@@ -216,11 +216,13 @@ fn data_python() -> PathBuf {
     let python = home.join("bin/python");
     let lock = fs::File::create(PathBuf::from(TARGET).join("python-data.lock")).expect("a lock");
     lock.lock().expect("one test at a time makes it");
-    let is_there = Process::new(&python).args(["-c", "import numpy, pandas, matplotlib"]).status();
+    let all = "import numpy, pandas, matplotlib, sklearn, scipy, seaborn, joblib, psutil, requests";
+    let is_there = Process::new(&python).args(["-c", all]).status();
     if !is_there.is_ok_and(|status| status.success()) {
         must(Process::new("python3").args(["-m", "venv"]).arg(&home));
-        let packages = ["numpy", "pandas", "matplotlib"];
-        must(Process::new(&python).args(["-m", "pip", "install", "--quiet"]).args(packages));
+        let packages = "numpy pandas matplotlib scikit-learn scipy seaborn joblib psutil requests";
+        let install = ["-m", "pip", "install", "--quiet"];
+        must(Process::new(&python).args(install).args(packages.split(' ')));
     }
     python
 }

@@ -20,7 +20,19 @@ fn environment() {
     assert_eq!(outcome.value[1], json!("JST"));
     let mut names: Vec<_> = outcome.value[0].as_object().expect("a dict").keys().collect();
     names.sort();
-    let expected = ["HOME", "LANG", "MPLBACKEND", "MPLCONFIGDIR", "PATH", "TMPDIR", "TOKEN", "TZ"];
+    let expected = [
+        "HOME",
+        "JOBLIB_MULTIPROCESSING",
+        "LANG",
+        "LOGNAME",
+        "MPLBACKEND",
+        "MPLCONFIGDIR",
+        "PATH",
+        "TMPDIR",
+        "TOKEN",
+        "TZ",
+        "USER",
+    ];
     assert_eq!(names, expected);
 }
 

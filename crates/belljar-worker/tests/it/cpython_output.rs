@@ -107,7 +107,7 @@ fn helpers_show_and_go_on() {
         log("[1]"),
     ];
     assert_eq!(outcome.prints, expected);
-    assert_eq!(run("output(print)").prints, vec![out("<built-in function print>\n")]);
+    assert_eq!(run("output(print)\nNone").prints, vec![out("<built-in function print>\n")]);
 }
 
 /// A9: files the code names come back beside the value.

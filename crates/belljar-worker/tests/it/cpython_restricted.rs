@@ -1,6 +1,6 @@
 //! Restricted mode: what Python code may not import or call unless it was granted (A2).
 
-use belljar_contract::ErrorCode;
+use belljar_contract::{ErrorCode, MissingGrant, MissingKind};
 use belljar_wire::GuestGrants;
 use serde_json::json;
 
@@ -32,11 +32,68 @@ fn refusals_name_the_grant() {
     for (code, what, grant) in cases {
         let outcome = run(code);
         let message = format!(
-            "PermissionError: {what} is refused in restricted mode; grant it with --module {grant}"
+            "PermissionError: {what} is refused in restricted mode: {grant} is not granted"
         );
         assert_eq!(outcome.told(), (ErrorCode::PermissionModule, message.as_str()), "{code}");
         assert_eq!(outcome.denied, [*what], "{code}");
+        let missing = MissingGrant { kind: MissingKind::Modules, name: (*grant).to_owned() };
+        assert_eq!(outcome.failure().missing.as_deref(), Some(&missing), "{code}");
     }
+}
+
+/// A2: names that the code gives a meaning of its own are its own, and so are attributes.
+#[test]
+fn names_of_the_codes_own_are_not_refused() {
+    for (code, expected) in [
+        ("def compile(x): return x + 1\ncompile(1)", json!(2)),
+        ("def f(input): return input * 2\nf(2)", json!(4)),
+        ("import re\nre.compile('a').pattern", json!("a")),
+        ("from json import loads as eval\neval('[1]')", json!([1])),
+        ("class Model:\n    def eval(self): return 3\nModel().eval()", json!(3)),
+    ] {
+        let outcome = run(code);
+        assert_eq!(
+            (outcome.error, outcome.value, outcome.denied),
+            (None, expected, vec![]),
+            "{code}"
+        );
+    }
+}
+
+/// A2: the builtins of the code are those of the module `builtins`.
+#[test]
+fn builtins_are_pythons_own() {
+    for (code, expected) in [
+        ("import builtins\nbuiltins.foo = 5\nfoo", json!(5)),
+        (
+            "from unittest.mock import mock_open, patch\n\
+             with patch('builtins.open', mock_open(read_data='a,b')):\n    text = open('no').read()\ntext",
+            json!("a,b"),
+        ),
+        (
+            "from unittest.mock import patch\n\
+             with patch('builtins.print') as p:\n    print('x')\np.call_args[0][0]",
+            json!("x"),
+        ),
+        (
+            "from unittest.mock import patch\n\
+             with patch('builtins.input', return_value='7'):\n    n = int(input('n? '))\nn",
+            json!(7),
+        ),
+        (
+            "import builtins\n[__builtins__ is builtins, __import__('io').open is open]",
+            json!([true, true]),
+        ),
+        (
+            "import builtins\nbuiltins.len = builtins.isinstance = None\n{'a': [1]}",
+            json!({"a": [1]}),
+        ),
+    ] {
+        let outcome = run(code);
+        assert_eq!((outcome.error, outcome.value), (None, expected), "{code}");
+    }
+    let outcome = run("import builtins\nbuiltins.repr = builtins.str = None\n1 / 0");
+    assert_eq!(outcome.told(), (ErrorCode::RuntimeThrown, "ZeroDivisionError: division by zero"));
 }
 
 /// A2: a grant brings back what it names, and no more.

@@ -1,6 +1,6 @@
 //! How Python values travel (A8).
 
-use belljar_contract::ErrorCode;
+use belljar_contract::{ErrorCode, Stream};
 use serde_json::{Value, json};
 
 use crate::cpython_harness::{Python, command, run, run_command};
@@ -126,9 +126,45 @@ fn misfits_are_named_by_their_path() {
         ),
     ];
     for (code, message) in cases {
-        assert_eq!(run(code).told(), (ErrorCode::SerializationUnsupported, *message), "{code}");
+        let (before, last) = code.rsplit_once('\n').map_or(("", *code), |(a, b)| (a, b));
+        let code = format!("{before}\nreturn {last}");
+        assert_eq!(run(&code).told(), (ErrorCode::SerializationUnsupported, *message), "{code}");
     }
     assert_eq!(run("(i for i in [])").hint(), "Collect its items first: list(...).");
+}
+
+/// A8: a last expression that nobody returned, and that has no JSON, is shown as its repr; the log and the
+/// mark say so. Work that is still to be done is an error all the same.
+#[test]
+fn a_last_expression_without_json_is_shown() {
+    for (code, shown) in [
+        ("import re\nre.match('a', 'abc')", json!("<re.Match object; span=(0, 1), match='a'>")),
+        ("import logging\nlogging.getLogger('x')", json!("<Logger x (WARNING)>")),
+        (
+            "import sqlite3\nc = sqlite3.connect(':memory:')\nc.execute('create table t(a)')",
+            json!("<sqlite3.Cursor object>"),
+        ),
+        ("result = object()\nprint('done')", json!("<object object>")),
+        (
+            "{'n': 1, 'f': print, (1, 2): 3}",
+            json!({"n": 1, "f": "<built-in function print>", "(1, 2)": 3}),
+        ),
+        ("x = [1]\nx.append(x)\nx", json!("[1, [...]]")),
+    ] {
+        let outcome = run(code);
+        assert_eq!(
+            (&outcome.error, &outcome.value, outcome.lossy),
+            (&None, &shown, true),
+            "{code}"
+        );
+        let logs = outcome.printed(Stream::Log);
+        assert!(logs.starts_with("[value] result"), "{code}: {logs}");
+    }
+    for code in ["(i for i in [])", "map(str, [])", "async def f(): pass\nf()", "mcp.a.b"] {
+        assert_eq!(run(code).failure().code, ErrorCode::SerializationUnsupported, "{code}");
+    }
+    let outcome = run("[1, 'a']");
+    assert_eq!((outcome.lossy, outcome.prints.len()), (false, 0));
 }
 
 /// A8: a value may be nested a hundred levels deep, and no deeper.

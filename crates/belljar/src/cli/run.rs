@@ -72,7 +72,7 @@ pub(crate) fn run(
         let mut signals = SignalListener::listen()?;
         let ran = start_and_run(
             sandbox_builder(settings, &project),
-            request,
+            CodeToRun { request, is_language_left_out: source.is_language_left_out },
             &project,
             options,
             &mut signals,
@@ -108,10 +108,16 @@ struct FinishedRun {
     stop: Option<StopSignal>,
 }
 
+/// The request, and whether its language is only the default.
+struct CodeToRun {
+    request: RunRequest,
+    is_language_left_out: bool,
+}
+
 /// Runs the request, unless a signal comes first.
 async fn start_and_run(
     sandbox_builder: SandboxBuilder,
-    request: RunRequest,
+    code: CodeToRun,
     project: &Project,
     options: ProjectOptions,
     signals: &mut SignalListener,
@@ -127,13 +133,14 @@ async fn start_and_run(
     let id = belljar_runtime::run_id();
     let notice = StartNotice::new(&id, options.intent.is_some(), &executor);
     let execution = Execution {
+        language_left_out: code.is_language_left_out,
         tools: options.tools,
         intent: options.intent,
         durability: options.durability,
         max_output_tokens: options.max_output_tokens,
         cache: options.cache,
         observer: notice.clone(),
-        ..Execution::new(request, CALLER)
+        ..Execution::new(code.request, CALLER)
     };
     let mut stop = None;
     let abort = async { stop = Some(wait_for_stop(signals, &executor).await) };

@@ -26,6 +26,8 @@ const MAX_CODE_BYTES: u64 = 64 << 20;
 pub(crate) struct CodeSource {
     pub(crate) code: String,
     pub(crate) language: Language,
+    /// Neither a flag nor a file ending says what it is written in.
+    pub(crate) is_language_left_out: bool,
     /// File name in stack traces: never a host path.
     pub(crate) file_name: String,
     /// File name as typed, for messages.
@@ -36,7 +38,7 @@ impl CodeSource {
     /// Reads the code that the arguments name.
     pub(crate) fn load(arguments: &RunArguments) -> anyhow::Result<Self> {
         let default = Language::default_for(arguments.engine);
-        let unnamed = |code| Ok(Self::unnamed(code, arguments.language.unwrap_or(default)));
+        let unnamed = |code| Ok(Self::unnamed(code, arguments.language, default));
         if let Some(code) = &arguments.code {
             return unnamed(code.clone());
         }
@@ -51,9 +53,12 @@ impl CodeSource {
         }
     }
 
-    fn unnamed(code: String, language: Language) -> Self {
-        let file_name = language.file_name();
-        Self { code, language, file_name: file_name.to_owned(), shown_name: file_name.to_owned() }
+    fn unnamed(code: String, language: Option<Language>, default: Language) -> Self {
+        let is_language_left_out = language.is_none();
+        let language = language.unwrap_or(default);
+        let file_name = language.file_name().to_owned();
+        let shown_name = file_name.clone();
+        Self { code, language, is_language_left_out, file_name, shown_name }
     }
 
     fn from_file(
@@ -61,6 +66,7 @@ impl CodeSource {
         language: Option<Language>,
         default: Language,
     ) -> anyhow::Result<Self> {
+        let is_language_left_out = language.is_none() && path.extension().is_none();
         let language = match language {
             Some(language) => language,
             None => language_of(path)?.unwrap_or(default),
@@ -68,7 +74,8 @@ impl CodeSource {
         let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
         let code = text(file, MAX_CODE_BYTES, &path.display().to_string())?;
         let file_name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        Ok(Self { code, language, file_name, shown_name: path.display().to_string() })
+        let shown_name = path.display().to_string();
+        Ok(Self { code, language, is_language_left_out, file_name, shown_name })
     }
 }
 

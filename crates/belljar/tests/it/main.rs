@@ -7,6 +7,7 @@
     reason = "a test fails this way"
 )]
 
+mod as_models_write;
 mod chaos;
 mod cli_approvals;
 mod cli_durable;

@@ -176,9 +176,14 @@ impl Project {
 
 /// `belljar serve --http` in this place.
 pub(crate) fn serve_in(place: &Place, arguments: &[&str]) -> RunningServer {
+    serve_by(BELLJAR, place, arguments)
+}
+
+/// The same by another copy of the program.
+pub(crate) fn serve_by(program: &str, place: &Place, arguments: &[&str]) -> RunningServer {
     let log = place.path().join("serve.log");
     let child = place
-        .command(BELLJAR)
+        .command(program)
         .args(["serve", "--http", "127.0.0.1:0"])
         .args(arguments)
         .stdout(Stdio::null())

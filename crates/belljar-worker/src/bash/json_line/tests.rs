@@ -23,6 +23,23 @@ fn json_is_a_value() {
 }
 
 #[test]
+fn the_whole_output_may_be_one_text() {
+    for (chunks, value) in [
+        (&["[\n  1,\n  2\n]\n"][..], "[1,2]"),
+        (
+            &["{\n  \"a b\": \"c \\\" d\\\\\",\n", "  \"e\": [ ]\n}"],
+            "{\"a b\":\"c \\\" d\\\\\",\"e\":[]}",
+        ),
+        (&["{\"a\": 1}\n{\"b\": 2}\n"], "{\"b\": 2}"),
+        (&["[\n1\n]\n7\n"], "7"),
+    ] {
+        assert_eq!(last(100, chunks), LastLine::Json(value.into()), "{chunks:?}");
+    }
+    assert_eq!(last(100, &["working\n[\n1\n]\n"]), LastLine::Text);
+    assert_eq!(last(5, &["[\n1,\n2\n]\n"]), LastLine::Text);
+}
+
+#[test]
 fn other_text_is_not() {
     for text in ["", "\n", "hello\n", "{a: 1}\n", "007\n", "NaN\n", "1 2\n", "[1]\ndone\n", "1e999"]
     {

@@ -30,7 +30,7 @@ def prepare() -> None:
     global _prepared
     if _prepared is None:
         _prepared = prepare_cell()
-    _prepared.renew_builtins()
+    _prepared.names.remember()
 
 
 def cell_main(fd: int, lower_limits, work: str = WORK, brancher=None) -> None:

@@ -10,10 +10,22 @@ MAX_MESSAGE_BYTES = 8 * 1024
 MAX_STACK_BYTES = 16 * 1024
 MAX_HINT_BYTES = 4 * 1024
 MAX_TOOL_NAME_BYTES = 2 * 1024
+MAX_GRANT_BYTES = 2 * 1024
 
-_SOCKET_MODULES = ("socket", "ssl", "http.client", "urllib.request", "asyncio.selector_events")
+_SOCKET_MODULES = (
+    "socket",
+    "ssl",
+    "http.client",
+    "urllib.request",
+    "asyncio.selector_events",
+    f"{__package__}.absent",
+)
 _PROBE = "/tmp/.belljar-room"
 _PROCESS_MODULES = ("subprocess", "multiprocessing.popen_fork", "pty")
+
+
+class AlarmExit(SystemExit):
+    """Ends the code of a session where an alarm went off that it has no handler for."""
 
 
 class Failure(Exception):
@@ -39,6 +51,10 @@ def guest_error(
     }
     if tool_name:
         error["tool_name"] = _head(tool_name, MAX_TOOL_NAME_BYTES)
+    grant = getattr(hint, "grant", None)
+    if grant is not None:
+        # The host says how to ask for it: only it knows who reads this.
+        error["missing"] = {"kind": grant[0], "name": _head(grant[1], MAX_GRANT_BYTES)}
     return error
 
 
@@ -82,7 +98,7 @@ class Reporter:
             code = "runtime.stack_overflow"
             return self._placed(error, code, trace.headline(error), hints.STACK_OVERFLOW)
         if isinstance(error, restrict.Refusal):
-            hint = restrict.hint_for(error)
+            hint = hints.Hint(restrict.hint_for(error), "modules", error.grant)
             return self._placed(error, "permission.module", trace.headline(error), hint)
         cause = toolerrors.cause_of(error)
         if cause is not None:
@@ -105,6 +121,14 @@ class Reporter:
         text = _text_of(status)
         streams.err.write(f"{text}\n")
         return self._placed(error, "runtime.exit", f"SystemExit: {text}", None, 1)
+
+    def alarm(self, place, status: int) -> dict:
+        """An alarm that the code has set went off here, and there is no handler for it."""
+        message = "SIGALRM ended the code: signal.alarm() or setitimer() went off without a handler"
+        line, column = (place.line, place.column) if place is not None else (None, None)
+        return guest_error(
+            "runtime.exit", message, line=line, column=column, exit_code=status, hint=hints.ALARM
+        )
 
     def overdue(self, place, is_waiting: bool) -> dict:
         """The run reached its wall-clock limit at this place."""
@@ -163,6 +187,8 @@ class Reporter:
             return "limit.processes", hints.processes(self.limits)
         if cause is None:
             return None
+        if _is_lock_of_processes(cause):
+            return "permission.host", hints.PROCESS_LOCKS
         modules = trace.modules_passed(cause) + trace.modules_passed(error)
         number = cause.errno
         if number in (errno.ENOSPC, errno.EDQUOT):
@@ -182,7 +208,7 @@ class Reporter:
             return None
         self.link.denied(self._attempt(error))
         if any(name in _PROCESS_MODULES for name in modules):
-            return "permission.command", hints.COMMAND
+            return "permission.command", hints.command(cause)
         if _has_path(cause):
             return "permission.file", hints.for_file(cause)
         return "permission.host", hints.HOST
@@ -225,6 +251,11 @@ def _is_network(cause, number, modules) -> bool:
         return True
     refusals = (errno.EPERM, errno.EACCES, errno.ENETUNREACH, errno.EAFNOSUPPORT)
     return number in refusals and any(name in _SOCKET_MODULES for name in modules)
+
+
+def _is_lock_of_processes(cause) -> bool:
+    """Whether a lock between processes could not be made: the cell has no place for them."""
+    return "multiprocessing.synchronize" in trace.modules_passed(cause) and not _has_path(cause)
 
 
 def _is_fork(error, reporter) -> bool:

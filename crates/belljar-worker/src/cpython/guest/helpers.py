@@ -1,5 +1,4 @@
-"""The functions guest code finds beside the builtins (A11): output, debug,
-artifact, data."""
+"""The functions guest code finds beside the builtins (A11)."""
 
 import errno
 import json
@@ -29,6 +28,11 @@ def make_helpers(link, work: str) -> dict:
         sys.stdout.write(f"{_shown(value)}\n")
         return value
 
+    def display(*values, **_options):
+        """What notebooks call to show values: prints each as `output` does."""
+        for value in values:
+            output(value)
+
     def debug(value, label=None):
         """Writes a value to the log, and returns it."""
         text = _inspected(value)
@@ -48,7 +52,13 @@ def make_helpers(link, work: str) -> dict:
         link.artifact(full)
         return full
 
-    return {"output": output, "debug": debug, "artifact": artifact, "data": Data()}
+    return {
+        "output": output,
+        "display": display,
+        "debug": debug,
+        "artifact": artifact,
+        "data": Data(),
+    }
 
 
 def _shown(value) -> str:

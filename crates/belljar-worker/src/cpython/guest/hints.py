@@ -2,30 +2,46 @@
 
 import ast
 import difflib
+import errno
 import linecache
 import os
 import sys
 
-from . import trace
+from . import notebook, procfs, trace
+
+
+class Hint(str):
+    """A hint, and the grant that would help, as its kind and name. How to ask for a grant is different
+    for each reader, so the host adds it."""
+
+    def __new__(cls, text: str, kind: str, name: str):
+        hint = super().__new__(cls, text)
+        hint.grant = kind, name
+        return hint
+
 
 MEMORY = (
     "Work on smaller pieces, and keep only what is needed for the result instead of copies of the "
-    "data; or ask for more with --memory."
+    "data."
 )
 STACK_OVERFLOW = (
     "Look for a recursion that does not end; for deep data use a loop with an explicit stack."
 )
 TIMEOUT_RUNNING = (
-    "The code was still running there: look for a loop that does not end. Do less per run, or ask "
-    "for more time with --timeout."
+    "The code was still running there: look for a loop that does not end, or do less per run."
 )
-TIMEOUT_WAITING = (
-    "The code was waiting there. Wait for less time, or ask for more time with --timeout."
-)
+TIMEOUT_WAITING = "The code was waiting there: wait for less time."
+ALARM = "Set a handler with signal.signal(signal.SIGALRM, handler), or leave it to the run's own limit."
 DISK = "Workspace and /tmp are full: write less, or delete files that are no longer needed."
 OPEN_FILES = "Close files that are no longer needed: `with open(...) as file`."
-NETWORK = "There is no network in this run. Pass data in with `context`."
-COMMAND = "This command is not granted: grant it with --command NAME, or do it in Python."
+NETWORK = (
+    "There is no network in this run, and nothing can grant one yet. Pass data in with `context`, or "
+    "call a tool."
+)
+PROCESS_LOCKS = (
+    "Processes cannot share locks in a cell. Use concurrent.futures.ThreadPoolExecutor, or "
+    "ProcessPoolExecutor, which runs in threads here."
+)
 HOST = "The sandbox does not allow this. Use plain computation and files in /work and /tmp."
 
 _POPULAR = (
@@ -48,13 +64,24 @@ def line_text(place):
 def processes(limits: dict) -> str:
     return (
         f"At most {limits.get('processes')} processes and threads at a time: use a pool with fewer "
-        "workers, join what is done, or ask for more with --processes."
+        "workers, or join what is done."
     )
+
+
+def command(error: OSError) -> str:
+    """A command that may not be started."""
+    text = "This command is not granted: do it in Python."
+    if not isinstance(error.filename, (str, bytes)):
+        return text
+    return Hint(text, "commands", os.path.basename(os.fsdecode(error.filename)))
 
 
 def for_syntax(error: SyntaxError):
     """A hint for a message of the compiler."""
     message = str(error.msg)
+    of_notebook = notebook.hint_for(str(error.text or ""))
+    if of_notebook is not None:
+        return of_notebook
     if "'return' outside function" in message or "'yield' outside function" in message:
         return "This works only inside a function: put the code into a function and call it."
     if "inconsistent use of tabs" in message or isinstance(error, IndentationError):
@@ -86,11 +113,22 @@ def for_error(error, place, tree, source, granted=()):
 
 
 def for_file(error: OSError) -> str:
-    """A hint for a file that the cell does not let the code use."""
-    path = os.fsdecode(error.filename)
-    if os.path.exists(path) and os.access(path, os.R_OK):
-        return f"{path} is read-only: grant it with --write {path}, or write to /work."
-    return f"Grant it with --read {path} (or --write {path}), or use files in /work."
+    """A file the cell does not let the code touch."""
+    path = os.path.abspath(os.fsdecode(error.filename))
+    if _is_below(path, ("/proc", "/sys", "/dev")):
+        return f"A cell has no {path}: it would tell of the machine. No grant gives it."
+    if error.errno == errno.EROFS or _can_be_read(path):
+        return Hint(f"{path} is read-only. Write to /work.", "write", path)
+    return Hint(f"{path} may not be read. Use files in /work.", "read", path)
+
+
+def _can_be_read(path: str) -> bool:
+    """Whether the cell lets the code read it; `os.access` does not know of all the cell's rules."""
+    try:
+        os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC))
+    except OSError:
+        return False
+    return True
 
 
 def _module(error):
@@ -151,7 +189,7 @@ def _attribute(error):
 def _key(error, place, tree, source):
     key = error.args[0] if error.args else None
     if _is_environment(error):
-        return f"Only granted environment variables are set: grant it with --env {key}."
+        return Hint("Only granted environment variables are set.", "env", str(key))
     keys = _keys_there(key, place, tree, source)
     if keys is None:
         return "Check for the key first: `key in d`, or d.get(key)."
@@ -238,29 +276,51 @@ def _file(error, granted):
         return None
     name = os.fsdecode(error.filename)
     if "subprocess" in trace.modules_passed(error):
-        return f"The command `{name}` is not available. Do it in Python, or grant it with --command {name}."
+        name = os.path.basename(name)
+        return Hint(f"The command `{name}` is not available. Do it in Python.", "commands", name)
     path = os.path.abspath(name)
     if not _is_below(path, _places(granted)):
-        return f"Only /work, /tmp and granted paths exist here. Grant it with --read {path}."
+        return Hint("Only /work, /tmp and granted paths exist here.", "read", path)
     found = _granted_at(name, granted)
     if found is not None:
         return f"It is granted under its host path: {found}"
     if _is_below(path, ("/tmp",)):
-        of_host = f" /tmp belongs to this run; to see a file of the host's /tmp, grant it with --read {path}."
-    else:
-        of_host = ""
+        text = f"{_what_is_there(path, error)} /tmp belongs to this run, not to the host."
+        return Hint(text, "read", path)
+    return _what_is_there(path, error)
+
+
+def _what_is_there(path: str, error) -> str:
+    """Of a path that does not exist: what there is, as far as the path leads."""
     folder = os.path.dirname(path)
     if not os.path.isdir(folder):
-        make = f"make it with os.makedirs({folder!r}, exist_ok=True)"
-        return f"The folder {folder} does not exist; {make}.{of_host}"
+        if _is_for_writing(error):
+            make = f"make it with os.makedirs({folder!r}, exist_ok=True)"
+            return f"The folder {folder} does not exist; {make}."
+        missing = folder
+        while not os.path.isdir(os.path.dirname(missing)):
+            missing = os.path.dirname(missing)
+        return f"The folder {missing} does not exist. {_listing(os.path.dirname(missing), missing)}"
+    return _listing(folder, path)
+
+
+def _listing(folder: str, path: str) -> str:
     there = sorted(os.listdir(folder))
     if not there:
-        granted_only = "" if of_host else " Grant files of the machine with --read."
-        return f"{folder} is empty.{of_host}{granted_only}"
+        return f"{folder} is empty. Files of the machine are seen when they are granted."
     more = f" and {len(there) - 20} more" if len(there) > 20 else ""
     close = _close(os.path.basename(path), there)
     did_you_mean = f" Did you mean {close}?" if close else ""
-    return f"Files in {folder}: {', '.join(there[:20])}{more}.{did_you_mean}{of_host}"
+    return f"Files in {folder}: {', '.join(there[:20])}{more}.{did_you_mean}"
+
+
+def _is_for_writing(error) -> bool:
+    """Whether a file was to be written, as far as `open` was told."""
+    mode = ""
+    for frame, _, _ in trace.steps(error.__traceback__):
+        if frame.f_code is procfs.OPEN_CODE:
+            mode = frame.f_locals.get("mode")
+    return isinstance(mode, str) and any(sign in mode for sign in "wax+")
 
 
 def _runtime(error):

@@ -184,6 +184,25 @@ def describe(value) -> str:
     return f"{article} {name} object"
 
 
+_LAZY = (
+    types.GeneratorType,
+    types.AsyncGeneratorType,
+    types.CoroutineType,
+    asyncio.Future,
+    *_TOOLS,
+    map,
+    filter,
+    zip,
+    enumerate,
+    reversed,
+)
+
+
+def is_pending(value) -> bool:
+    """Whether this stands for work that is still to be done: to show it would hide that."""
+    return isinstance(value, _LAZY)
+
+
 def hint_for(kind: str) -> str:
     """A hint for a value that JSON cannot represent."""
     if kind in ("a coroutine", "a task"):

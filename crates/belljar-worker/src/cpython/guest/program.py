@@ -12,9 +12,11 @@ import re
 import types
 from sys import _getframe as _frame_at
 
-# The first item of the function's value when the code reached no `return` of its own.
+from .restrict import guard, needs_guard
+
+# The first item of what the function gives when no `return` of the agent's was reached.
 _FELL = "\0belljar: no return was reached"
-# The function that a star import inside the function calls; it is among the builtins of guest code.
+# What a star import inside the function calls; it is found among the builtins.
 STAR_IMPORT = "__belljar_star_import__"
 
 # The function around a tool call that is a statement of its own, without `await`.
@@ -47,9 +49,9 @@ class Program:
         return self._tree
 
     def _as_expression(self):
-        """The code of a source that is clearly a single expression, or None. Skipping the tree
-        halves the time."""
-        if _sign_of_more(self._source):
+        """The code of what is a single expression in plain sight, or None. Without a tree of it in
+        between that takes half as long."""
+        if _sign_of_more(self._source) or needs_guard(self._source):
             return None
         try:
             return self._compile(self._source, "eval")
@@ -61,7 +63,9 @@ class Program:
         source = self._source
         if "await" in source and any(name in source for name in _CALLERS):
             _settle_statements(self.tree)
-        # Source without the word `return` has no `return`.
+        if needs_guard(source):
+            guard(self.tree)
+        # Without the word there is no `return`, and nothing else to know.
         survey = Survey(self.tree if "return" in source else ast.Module([], []))
         # A `yield` would turn the function into a generator: the module's own error is better.
         self._is_function = survey.has_return and not survey.has_yield

@@ -15,29 +15,35 @@ import types
 from os import access, chdir, getpid
 from time import monotonic
 
-from . import durable, figures, patches, restrict, state, trace
+from . import durable, figures, notebook, patches, procfs, restrict, state, trace
 from .arrivals import Arrivals
 from .calls import Calls
 from .capture import FdCapture
-from .errors import Failure, Reporter, guest_error
-from .helpers import make_helpers, parse_context
+from .errors import AlarmExit, Failure, Reporter, guest_error
+from .helpers import parse_context
+from .names import BuiltinNames
 from .node import NODE, Node
-from .program import SETTLE, STAR_IMPORT, Program, binds, star_import
+from .program import Program, binds
 from .session import Overdue, Session, is_alone, revive_pools
 from .streams import Streams
-from .toolcall import settle
 from .toolnames import make_names
-from .value import encode
-from .wire import Link
+from .value import ValueProblem, encode, encode_as_shown
+from .wire import Link, utf8
 
 WORK = "/work"
-# Files in this directory are returned beside the value.
+# Who runs the code, as far as code can tell.
+USER = "user"
+# Files in here come back beside the value.
 OUTPUT = "/work/out"
 # Freed when memory has run out, so that the error can still be reported. It is never written to, so
 # it uses address space only.
 RESERVE_BYTES = 2 << 20
 # Code of a session that continues after its time is interrupted again after this many seconds.
 AGAIN_SECONDS = 0.05
+# A signal that comes so much earlier than the clock was set is not the clock's.
+ALARM_TOLERANCE_SECONDS = 0.02
+# What a shell says of a program that SIGALRM has ended.
+ALARM_STATUS = 128 + int(_signal.SIGALRM)
 _NOT_VALUES = (types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type)
 # The originals, before a run replaces them.
 _os_exit = os._exit
@@ -55,6 +61,7 @@ class Run:
         self._durable = head.get("durable")
         self._calls = None
         self._began = 0.0
+        self._rings_at = 0.0
         self._code = code
         self._context = context
         self._pid = getpid()
@@ -86,12 +93,17 @@ class Run:
         os.system = self._prepared.system
         if self.grants.get("permissive") or "subprocess" in self.grants.get("modules", ()):
             self.capture.start()
+        procfs.begin(self.limits["memory_bytes"])
         self._set_clock(self.limits["wall_ms"] / 1000)
 
     def _set_clock(self, seconds: float) -> None:
         # The module underneath: `signal` itself makes enumerations of what are plain numbers.
         self._began = monotonic()
         _signal.signal(_signal.SIGALRM, self._overdue)
+        self._ring_in(seconds)
+
+    def _ring_in(self, seconds: float) -> None:
+        self._rings_at = monotonic() + seconds
         _signal.setitimer(_signal.ITIMER_REAL, seconds)
 
     def perform(self) -> None:
@@ -153,6 +165,7 @@ class Run:
 
     def _failure(self, error):
         _restore_recursion_limit()
+        self._prepared.names.restore()
         for _ in range(2):
             try:
                 return ("failed", self._error_of(error))
@@ -171,6 +184,8 @@ class Run:
         if self._late is not None:
             # The timeout counts, however the code reacted to it.
             return self.reporter.overdue(*self._late)
+        if isinstance(error, AlarmExit):
+            return self.reporter.alarm(trace.told_place_of(error, self.source), ALARM_STATUS)
         if isinstance(error, SystemExit):
             return self.reporter.exit(error, self.streams)
         report = self.reporter.thrown(error)
@@ -184,8 +199,8 @@ class Run:
                 "a run in a session cannot be durable: the journal does not record session state"
             )
             raise Failure(guest_error("request.invalid", message))
-        table = self._make_main()
-        restrict.import_from_workspace(self.work, table)
+        self._make_main()
+        restrict.import_from_workspace(self.work)
         program = self._compile()
         before = self._namespace.get("result")
         try:
@@ -203,34 +218,19 @@ class Run:
         # Source without the word cannot assign it.
         return "result" in self._code and binds(program.tree, "result")
 
-    def _make_main(self) -> dict:
-        """Makes the module the code runs as, or takes that of the session. Gives its builtins."""
+    def _make_main(self) -> None:
+        """Makes the module the code runs as, or takes that of the session."""
         main = self._session.main if self._session else types.ModuleType("__main__")
         self._namespace = vars(main)
-        if self._session:
-            # Functions of earlier runs keep a reference to this table.
-            table = self._session.builtins_for(restrict.terms(self.grants), self._own_builtins)
-        else:
-            made_for = (restrict.terms(self.grants), self.work)
-            table = self._prepared.builtins_for(made_for, self._own_builtins)
-        table[NODE] = lambda: self._node.begin(self._namespace, self._code)
         self._calls = self._make_calls()
-        table.update(make_names(self._calls))
-        self._namespace["__builtins__"] = table
+        names = make_names(self._calls)
+        names[NODE] = lambda: self._node.begin(self._namespace, self._code)
+        self._prepared.names.begin(self.grants, self.work, names)
+        self._namespace["__builtins__"] = builtins
         self._namespace["__file__"] = self.source.path()
         self._namespace["context"] = self._parse_context()
         state.prepare(self._namespace)
         sys.modules["__main__"] = main
-        return table
-
-    def _own_builtins(self) -> dict:
-        """Belljar's own names among the builtins."""
-        own = restrict.refusing_builtins(self.grants, self.link)
-        importer = own.get("__import__", builtins.__import__)
-        own[STAR_IMPORT] = star_import(importer)
-        own[SETTLE] = settle
-        own.update(make_helpers(self.link, self.work))
-        return own
 
     def _make_calls(self) -> Calls:
         if self._durable is None:
@@ -258,8 +258,21 @@ class Run:
         try:
             program = Program(self._code, self.source.code_name)
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-            raise Failure(self.reporter.syntax(error)) from None
+            program = self._as_notebook(error)
         self.reporter.program = program
+        return program
+
+    def _as_notebook(self, error) -> Program:
+        """The code without lines that only a notebook has a use for, if that is all there is to it."""
+        code, notes = notebook.without_magic(self._code)
+        try:
+            if code is None:
+                raise error
+            program = Program(code, self.source.code_name)
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            raise Failure(self.reporter.syntax(error)) from None
+        for note in notes:
+            self.link.print("log", utf8(note))
         return program
 
     def _start(self, program: Program):
@@ -278,8 +291,11 @@ class Run:
             revive_pools()
         self._save_figures()
         _restore_recursion_limit()
+        if "builtins" in self._code:
+            # What is left to do is done with the help of libraries, which have the same.
+            self._prepared.names.restore()
         most = self.limits["result_bytes"]
-        encoded = encode(self._value(outcome, stale), most)
+        encoded = self._encoded(outcome, stale, most)
         if not self._node.is_one:
             encoded.lossy |= state.send(self.link, self._namespace, most)
         self._calls.finish()
@@ -319,20 +335,47 @@ class Run:
             return None
         return self._node.gives(None if isinstance(value, _NOT_VALUES) else value)
 
+    def _encoded(self, outcome, stale, most: int):
+        """The value as JSON. One that nobody asked for by `return` need not have a form in JSON: then it
+        is what a notebook would show, and the log says so."""
+        is_explicit = outcome is not None and outcome.is_explicit
+        value = self._value(outcome, stale)
+        try:
+            return encode(value, most)
+        except ValueProblem as problem:
+            if is_explicit or self._node.is_one or not problem.can_be_shown:
+                raise
+            self.link.print("log", utf8(f"[value] {problem.message}: its repr is given. {problem.hint}"))
+            return encode_as_shown(value, most)
+
     def _overdue(self, _number, frame) -> None:
+        if monotonic() < self._rings_at - ALARM_TOLERANCE_SECONDS:
+            self._alarm(frame)
+            return
         left = self._seconds_left()
         if left > 0:
-            _signal.setitimer(_signal.ITIMER_REAL, max(left, 0.01))
+            self._ring_in(max(left, 0.01))
         elif self._session:
             self._interrupt(frame)
         else:
             self.link.interrupt(lambda: self._report_overdue(frame))
 
+    def _alarm(self, frame) -> None:
+        """An alarm that the code has set went off, and it has no handler for it. Anywhere else that ends
+        the program."""
+        if self._is_over:
+            return
+        if self._session:
+            raise AlarmExit(ALARM_STATUS)
+        self.streams.flush()
+        place = self._place_now(frame)[0]
+        self.link.interrupt(lambda: self._report(self.reporter.alarm(place, ALARM_STATUS)))
+
     def _interrupt(self, frame) -> None:
         """Ends the code at its present line; the session stays alive."""
         if self._is_over:
             return
-        _signal.setitimer(_signal.ITIMER_REAL, AGAIN_SECONDS)
+        self._ring_in(AGAIN_SECONDS)
         if self._calls is not None and self._calls.is_reading():
             # Never between a read from the socket and the thread that waits for that reply.
             return
@@ -354,7 +397,11 @@ class Run:
     def _report_overdue(self, frame) -> None:
         late = self._place_now(frame)
         self.streams.flush()
-        self.link.failed(self.reporter.overdue(*late))
+        self._report(self.reporter.overdue(*late))
+
+    def _report(self, error: dict) -> None:
+        """The last word of a process that does nothing more."""
+        self.link.failed(error)
         self.link.block_for_ever()
 
     def _place_now(self, frame):
@@ -393,8 +440,12 @@ def prepare_zygote() -> None:
         HOME=WORK,
         TMPDIR="/tmp",
         LANG="C.UTF-8",
+        USER=USER,
+        LOGNAME=USER,
         MPLBACKEND="Agg",
         MPLCONFIGDIR="/tmp",
+        # There are no locks between processes in a cell: without this it warns of that in every run.
+        JOBLIB_MULTIPROCESSING="0",
     )
     sys.dont_write_bytecode = True
     _exit_state_of_ours = _exit_state()
@@ -412,39 +463,14 @@ class PreparedCell:
         self.link = link
         self._reserve = None
         self._session = None
-        self._builtins = dict(vars(builtins))
-        # Belljar's own names in that table, and the grants they were made for.
-        self._own_builtins = {}
-        self._made_for = None
-
-    def builtins_for(self, made_for, make) -> dict:
-        """The table of builtins for a run outside a session, with the names that `make` gives. The
-        table is made beforehand, because making it touches every object in it. Names made for a
-        rehearsal with the same grants serve the run, too."""
-        table = self._builtins
-        if made_for == self._made_for:
-            return table
-        for name in self._own_builtins:
-            if name in vars(builtins):
-                table[name] = vars(builtins)[name]
-            else:
-                del table[name]
-        self._own_builtins = make()
-        table.update(self._own_builtins)
-        self._made_for = made_for
-        return table
-
-    def renew_builtins(self) -> None:
-        """In the zygote, after imports that may have added builtins."""
-        self._builtins.update(vars(builtins))
-        self._made_for = None
+        self.names = BuiltinNames(link)
 
     def session_for(self, head: dict):
         """The session the run belongs to, None for a run of its own."""
         if not head.get("session"):
             return None
         if self._session is None:
-            self._session = Session(self.link)
+            self._session = Session(self.link, self.names)
         self._session.begin()
         return self._session
 

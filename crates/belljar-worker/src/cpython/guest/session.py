@@ -1,14 +1,12 @@
 """The parts that runs of a session share, and the cleaning between two runs (B1).
 
-All runs are the module `__main__` and have one table of builtins. A function keeps its table from
-the moment it is made, so each run changes the table in place, and its grants hold for functions of
-earlier runs, too. The code of each run has a file name of its own, by which its lines are found
-when one of its functions fails in a later run.
+All of them are the module `__main__`, and have Python's one table of builtins, which each run finds as
+it should be. What a run was granted holds for functions of earlier runs too. The code of each run has
+a file name of its own, by which its lines are found when one of its functions fails in a later run.
 """
 
 import _thread
 import asyncio
-import builtins
 import linecache
 import os
 import sys
@@ -35,19 +33,16 @@ class Overdue(KeyboardInterrupt):
 class Session:
     """The state that outlives a run."""
 
-    def __init__(self, link):
+    def __init__(self, link, names):
         self.main = types.ModuleType("__main__")
         self.code_name = ""
         self.figures = 0
         self._link = link
+        self._names = names
         self._runs = 0
         self._sources = deque()
         self._source_chars = 0
-        self._builtins = {}
-        # Belljar's own names in that table, and the terms they were made for.
-        self._own_builtins = {}
-        self._terms = None
-        # Granted variables that are set now, and their values before.
+        # Variables that are set as they were granted, and what was there before.
         self._in_force = {}
         self._before = {}
 
@@ -80,19 +75,6 @@ class Session:
             self._source_chars -= length
             linecache.cache.pop(name, None)
 
-    def builtins_for(self, terms, make) -> dict:
-        """The table of builtins, with the names that `make` gives. Names made for a run with the
-        same terms are used again."""
-        if terms != self._terms:
-            self._own_builtins, self._terms = make(), terms
-            self._renew_builtins()
-        return self._builtins
-
-    def _renew_builtins(self) -> None:
-        """Restores builtins that code has replaced."""
-        self._builtins.update(vars(builtins))
-        self._builtins.update(self._own_builtins)
-
     def grant(self, environment: dict) -> None:
         """Sets the variables of this run and removes those of the last one. Most often they are
         equal."""
@@ -121,7 +103,7 @@ class Session:
     def end(self) -> None:
         """The run is over: restores the process for the next one."""
         self._mute()
-        self._renew_builtins()
+        self._names.restore()
         for name, value in [*self._in_force.items()]:
             if os.environ.get(name) != value:
                 # The code has changed the value, which then stays.

@@ -68,7 +68,7 @@ def place_in_this_run(error: BaseException, source: Source):
 
 def _innermost(error: BaseException, owns):
     found = None
-    for frame, line, instruction in _steps(error.__traceback__):
+    for frame, line, instruction in steps(error.__traceback__):
         code = frame.f_code
         if owns(code.co_filename):
             found = Place(line, _column(code, instruction, line), code.co_filename, frame)
@@ -89,11 +89,12 @@ def place_of_frame(frame, source: Source):
 def modules_passed(error: BaseException):
     """Names of the modules whose frames the error passed through, outermost first."""
     return [
-        frame.f_globals.get("__name__", "") for frame, _, _ in _steps(error.__traceback__)
+        frame.f_globals.get("__name__", "") for frame, _, _ in steps(error.__traceback__)
     ]
 
 
-def _steps(step):
+def steps(step):
+    """Frame, line and instruction of each step of a traceback, outermost first."""
     while step is not None:
         yield step.tb_frame, step.tb_lineno, step.tb_lasti
         step = step.tb_next

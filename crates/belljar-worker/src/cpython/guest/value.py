@@ -7,16 +7,19 @@ an error that names its place. Guest code runs only where the value's own classe
 
 import json
 import math
+import re
 
-from .kinds import Unsupported, convert, describe, hint_for, key_text
+from .kinds import Unsupported, convert, describe, hint_for, is_pending, key_text
 from .toolcall import ToolCall, value_of
 from .wire import utf8
 
 MAX_DEPTH = 100
 MAX_PATH_CHARS = 400
+MAX_SHOWN_CHARS = 200
 # Beyond this a double is infinite, and readers of JSON give up.
 MAX_INT = int(1.7976931348623157e308)
 
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _SCALARS = frozenset((str, int, float, bool, type(None)))
 _encode_plain = json.JSONEncoder(
     ensure_ascii=False, allow_nan=False, check_circular=False, separators=(",", ":")
@@ -44,28 +47,32 @@ class EncodedValue:
 class ValueProblem(Exception):
     """The value cannot be encoded: an error code, a message and a hint."""
 
-    def __init__(self, code: str, message: str, hint=None):
+    def __init__(self, code: str, message: str, hint=None, can_be_shown=False):
         super().__init__(message)
         self.code = code
         self.message = message
         self.hint = hint
+        # Whether it is a thing that exists and merely has no JSON: not work that is still to be done.
+        self.can_be_shown = can_be_shown
 
 
 class _Misfit(Exception):
     """Something in the value has no JSON; `path` grows on the way up."""
 
-    def __init__(self, code: str, sentence: str, hint: str):
+    def __init__(self, code: str, sentence: str, hint: str, can_be_shown=True):
         super().__init__(sentence)
         self.code = code
         self.sentence = sentence
         self.hint = hint
+        self.can_be_shown = can_be_shown
         self.path = []
 
     def problem(self, root: str) -> ValueProblem:
         place = root + "".join(reversed(self.path))
         if len(place) > MAX_PATH_CHARS:
             place = place[:MAX_PATH_CHARS] + "…"
-        return ValueProblem(self.code, f"{place} {self.sentence}", self.hint)
+        message = f"{place} {self.sentence}"
+        return ValueProblem(self.code, message, self.hint, self.can_be_shown)
 
 
 class _TooLarge(Exception):
@@ -91,12 +98,38 @@ def encode(value, max_bytes: int, root: str = "result") -> EncodedValue:
     except _Misfit as misfit:
         raise misfit.problem(root) from None
     except _TooLarge:
-        what = {"result": "the value is", "state": "state is"}.get(root, "the arguments are")
-        raise ValueProblem(
-            "limit.result",
-            f"{what} larger than {size(max_bytes)} of JSON",
-            _RETURN_LESS if root == "result" else _PASS_LESS,
-        ) from None
+        raise _too_large(root, max_bytes) from None
+
+
+def _too_large(root: str, max_bytes: int) -> ValueProblem:
+    what = {"result": "the value is", "state": "state is"}.get(root, "the arguments are")
+    hint = _RETURN_LESS if root == "result" else _PASS_LESS
+    return ValueProblem("limit.result", f"{what} larger than {size(max_bytes)} of JSON", hint)
+
+
+def encode_as_shown(value, max_bytes: int) -> EncodedValue:
+    """The value as JSON in which every part that has none is its short repr."""
+    walker = _Walker(max_bytes, shows=True)
+    try:
+        walker.value(value)
+    except _Misfit:
+        # A cycle, or nested too deeply.
+        walker = _Walker(max_bytes)
+        walker.write(_encode_string(shown(value)))
+    except _TooLarge:
+        raise _too_large("result", max_bytes) from None
+    text, _ = _utf8_and_loss("".join(walker.parts))
+    return EncodedValue(text, lossy=True, cut=walker.cut)
+
+
+def shown(value) -> str:
+    """The repr of an object as far as it is the same in every run: without its address."""
+    try:
+        text = repr(value)
+    except Exception:
+        text = f"<{type(value).__name__} object>"
+    text = _ADDRESS.sub("", text)
+    return text if len(text) <= MAX_SHOWN_CHARS else text[:MAX_SHOWN_CHARS] + "…"
 
 
 def size(count: int) -> str:
@@ -184,8 +217,10 @@ class Attributes(dict):
 
 
 class _Walker:
-    def __init__(self, max_bytes: int):
+    def __init__(self, max_bytes: int, shows: bool = False):
         self.parts = []
+        # Whether a part that has no JSON is shown instead.
+        self._shows = shows
         self.lossy = False
         self.cut = False
         self._room = max_bytes
@@ -218,6 +253,9 @@ class _Walker:
 
     def _integer(self, value: int) -> None:
         if not -MAX_INT <= value <= MAX_INT:
+            if self._shows:
+                self.write(_encode_string(shown(value)))
+                return
             raise _Misfit(
                 "serialization.unsupported",
                 "is an integer beyond the range of JSON readers",
@@ -236,15 +274,22 @@ class _Walker:
         try:
             converted = convert(value, self)
         except Unsupported as unsupported:
+            if self._shows:
+                self.write(_encode_string(shown(value)))
+                return
             kind = unsupported.what
             raise _Misfit(
                 "serialization.unsupported",
                 f"is {kind}, which JSON cannot represent",
                 hint_for(kind),
+                can_be_shown=not is_pending(value),
             ) from None
         except (_Misfit, _TooLarge, MemoryError):
             raise
         except Exception as error:  # a hostile or broken class of the agent's
+            if self._shows:
+                self.write(_encode_string(shown(value)))
+                return
             raise _Misfit(
                 "serialization.unsupported",
                 f"is {describe(value)} that cannot be read: {type(error).__name__}",
@@ -268,6 +313,7 @@ class _Walker:
                 "serialization.depth",
                 f"is nested more than {MAX_DEPTH} levels deep",
                 "Return a flatter value, or json.dumps the deep part.",
+                can_be_shown=False,
             )
         self._containers.append(identity)
         if isinstance(container, dict):
@@ -316,6 +362,8 @@ class _Walker:
 
     def _key(self, key) -> str:
         text = key_text(key)
+        if text is None and self._shows:
+            return shown(key)
         if text is None:
             raise _Misfit(
                 "serialization.unsupported",

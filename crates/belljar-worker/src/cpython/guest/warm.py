@@ -32,11 +32,13 @@ _ONE_THREAD = (
 
 def warm(data: bool) -> None:
     """Makes the first cell possible; with `data` numpy and pandas are imported."""
-    from . import patches
+    from . import absent, patches, procfs
     from .cell import prepare, rehearse
     from .run import prepare_zygote
 
+    procfs.apply()
     patches.apply()
+    absent.apply()
     if data:
         _warm_data()
     prepare_zygote()

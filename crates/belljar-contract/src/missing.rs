@@ -1,0 +1,147 @@
+//! What a run lacked, as data, and how its reader asks for it.
+//!
+//! A guest knows that a module, a command or a path was not granted. It does not know who reads its error:
+//! a person at a command line has flags, a model has fields of a request, an operator has a file. So the
+//! guest names the grant, and the sentence about it is made here.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{ErrorCode, Limit, RunError};
+
+/// A grant that the code reached for and did not have.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct MissingGrant {
+    /// Which grant.
+    pub kind: MissingKind,
+    /// The path, the variable, the module or the command.
+    pub name: String,
+}
+
+/// The grants that code can miss, by their names in requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum MissingKind {
+    /// A path to read.
+    Read,
+    /// A path to write to.
+    Write,
+    /// An environment variable.
+    Env,
+    /// A Python module or builtin.
+    Modules,
+    /// A command.
+    Commands,
+}
+
+/// Who is told what to ask for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Audience {
+    /// A person at a command line, who has flags.
+    #[default]
+    CommandLine,
+    /// A model or a program, which has the fields of a request.
+    Client,
+    /// Whoever writes `belljar.toml`.
+    Operator,
+}
+
+impl MissingGrant {
+    /// What to write to have it, in the words of the reader.
+    pub fn phrase(&self, audience: Audience) -> String {
+        let Self { kind, name } = self;
+        let (flag, key) = kind.names();
+        match audience {
+            Audience::CommandLine => format!("--{flag} {name}"),
+            Audience::Client => format!("`grants.{key}: [{name:?}]`"),
+            Audience::Operator => format!("`{key} = [{name:?}]` under [grants] in belljar.toml"),
+        }
+    }
+
+    fn sentence(&self, audience: Audience) -> String {
+        let phrase = self.phrase(audience);
+        match self.kind {
+            MissingKind::Modules => format!("Ask for {phrase} if there is no other way."),
+            MissingKind::Read | MissingKind::Write | MissingKind::Env | MissingKind::Commands => {
+                format!("Grant it with {phrase}.")
+            }
+        }
+    }
+}
+
+impl MissingKind {
+    /// Its flag, and its name in requests and files.
+    const fn names(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Read => ("read", "read"),
+            Self::Write => ("write", "write"),
+            Self::Env => ("env", "env"),
+            Self::Modules => ("module", "modules"),
+            Self::Commands => ("command", "commands"),
+        }
+    }
+}
+
+impl Limit {
+    /// What to write to raise it, in the words of the reader.
+    pub fn phrase(self, audience: Audience) -> String {
+        match audience {
+            Audience::CommandLine => format!("--{}", self.flag()),
+            Audience::Client => format!("`limits.{}`", self.json_key()),
+            Audience::Operator => format!("`{}` under [limits] in belljar.toml", self.key()),
+        }
+    }
+
+    /// The limit that was reached, if this code says that one was.
+    fn of(code: ErrorCode) -> Option<Self> {
+        REACHED.iter().find(|(reached, _)| *reached == code).map(|(_, limit)| *limit)
+    }
+}
+
+/// The codes for limits that a reader can ask to have raised.
+const REACHED: [(ErrorCode, Limit); 9] = [
+    (ErrorCode::LimitTimeout, Limit::Timeout),
+    (ErrorCode::LimitCpu, Limit::Cpu),
+    (ErrorCode::LimitMemory, Limit::Memory),
+    (ErrorCode::LimitProcesses, Limit::Processes),
+    (ErrorCode::LimitDisk, Limit::Disk),
+    (ErrorCode::LimitInodes, Limit::Inodes),
+    (ErrorCode::LimitOpenFiles, Limit::OpenFiles),
+    (ErrorCode::LimitOutput, Limit::OutputBytes),
+    (ErrorCode::LimitToolCalls, Limit::ToolCalls),
+];
+
+impl RunError {
+    /// Adds to the hint how to ask for what was missing, or for more of what ran out, in the words of the
+    /// command line. A hint that says so already stays as it is.
+    #[must_use]
+    pub fn with_advice(mut self) -> Self {
+        let Some((phrase, sentence)) = self.asking(Audience::CommandLine) else { return self };
+        self.hint = Some(match self.hint.take() {
+            Some(hint) if hint.contains(&phrase) => hint,
+            Some(hint) if !hint.is_empty() => format!("{hint} {sentence}"),
+            Some(_) | None => sentence,
+        });
+        self
+    }
+
+    /// The same error for another reader than one at a command line.
+    #[must_use]
+    pub fn reworded_for(mut self, audience: Audience) -> Self {
+        let words = (self.asking(Audience::CommandLine), self.asking(audience));
+        if let (Some((flag, _)), Some((phrase, _))) = words {
+            self.hint = self.hint.map(|hint| hint.replace(&flag, &phrase));
+        }
+        self
+    }
+
+    /// What to write to have what was missing, and a sentence that says so.
+    fn asking(&self, audience: Audience) -> Option<(String, String)> {
+        if let Some(missing) = &self.missing {
+            return Some((missing.phrase(audience), missing.sentence(audience)));
+        }
+        let phrase = Limit::of(self.code)?.phrase(audience);
+        let sentence = format!("Or ask for more with {phrase}.");
+        Some((phrase, sentence))
+    }
+}

@@ -1,0 +1,68 @@
+"""What libraries find in the place of the network and of processes with locks, which a cell has not.
+
+An error that code catches and prints must say what the matter is: most code that uses the network
+catches whatever comes of it. A pool of processes is one of threads here. Applied once, in the zygote.
+"""
+
+import errno
+import functools
+
+NO_NETWORK = "there is no network in this run"
+_REFUSALS = (errno.EPERM, errno.EACCES, errno.ENETUNREACH, errno.EHOSTUNREACH, errno.EAFNOSUPPORT)
+
+
+def apply() -> None:
+    """Applies all of them."""
+    _patch_socket()
+    _patch_pools()
+
+
+def _patch_socket() -> None:
+    import socket
+
+    def told(real):
+        @functools.wraps(real)
+        def call(*arguments, **options):
+            try:
+                return real(*arguments, **options)
+            except OSError as error:
+                _explain(error)
+                raise
+
+        return call
+
+    socket.getaddrinfo = told(socket.getaddrinfo)
+    socket.gethostbyname = told(socket.gethostbyname)
+    socket.socket.__init__ = told(socket.socket.__init__)
+
+    def connect(self, address):
+        return told(super(socket.socket, self).connect)(address)
+
+    socket.socket.connect = connect
+
+
+def _explain(error: OSError) -> None:
+    """Adds the reason to an error of the system, which has a number and a text."""
+    if type(error).__name__ != "gaierror" and error.errno not in _REFUSALS:
+        return
+    if len(error.args) == 2 and isinstance(error.args[1], str) and NO_NETWORK not in error.args[1]:
+        text = f"{error.args[1]} ({NO_NETWORK}: pass data in with `context`, or call a tool)"
+        error.args = (error.args[0], text)
+        error.strerror = text
+
+
+def _patch_pools() -> None:
+    import concurrent.futures
+    from concurrent.futures.thread import ThreadPoolExecutor
+
+    class ProcessPoolExecutor(ThreadPoolExecutor):
+        """Runs calls in threads: processes of a cell have no locks in common."""
+
+        def __init__(
+            self, max_workers=None, mp_context=None, initializer=None, initargs=(), **_options
+        ):
+            super().__init__(max_workers, "", initializer, initargs)
+
+    ProcessPoolExecutor.__module__ = "concurrent.futures.process"
+    ProcessPoolExecutor.__qualname__ = "ProcessPoolExecutor"
+    concurrent.futures.ProcessPoolExecutor = ProcessPoolExecutor
