@@ -32,6 +32,11 @@ ADDRESS = re.compile(r"https?://\S+")
 MARKUP = re.compile(r"[`*#_|]+")
 SENTENCE_END = re.compile(r"[.!?](\s|$)")
 SLOT = re.compile(r"\{[^}]*\}")
+OPTION = re.compile(r"\[[^\[\]()]*\]")
+CHOICE = re.compile(r"\(([^\[\]()]*)\)")
+RULE = re.compile(r"<(\w+)>")
+# How deep rules of a template refer to each other.
+MOST_NESTED = 4
 # In a minified program: description:"…"
 DESCRIPTION = re.compile(r'description:"((?:[^"\\]|\\.)*)"')
 
@@ -141,8 +146,29 @@ def spoken_requests(archive: pathlib.Path) -> Iterator[str]:
             if not ("en-us" in name.lower() and name.endswith(".intent")):
                 continue
             lines = files.read(name).decode("utf-8", "ignore").splitlines()
-            plain = (" ".join(SLOT.sub("", line).split()) for line in lines)
-            yield from some((one for one in plain if "(" not in one and "[" not in one), PER_INTENT)
+            yield from some(map(spoken, lines), PER_INTENT)
+
+
+def home_requests(archive: pathlib.Path) -> Iterator[str]:
+    """home-assistant-intents: what people say to their home."""
+    with zipfile.ZipFile(archive) as files:
+        given = json.loads(files.read("home_assistant_intents/data/en.json"))
+    rules = given["expansion_rules"]
+    for intent in given["intents"].values():
+        lines = [line for data in intent["data"] for line in data["sentences"]]
+        for _ in range(MOST_NESTED):
+            lines = [RULE.sub(lambda rule: f"({rules.get(rule[1], '')})", line) for line in lines]
+        yield from some(map(spoken, lines), PER_INTENT)
+
+
+def spoken(template: str) -> str:
+    """A template with the first of each choice, without what may be left out and what is filled in."""
+    text = SLOT.sub("", template)
+    before = None
+    while text != before:
+        before = text
+        text = CHOICE.sub(lambda choice: choice[1].split("|")[0], OPTION.sub("", text))
+    return " ".join(text.split())
 
 
 READERS: dict[str, Callable[[pathlib.Path], Iterator[str]]] = {
@@ -152,4 +178,5 @@ READERS: dict[str, Callable[[pathlib.Path], Iterator[str]]] = {
     "home_actions": home_actions,
     "word_examples": word_examples,
     "spoken_requests": spoken_requests,
+    "home_requests": home_requests,
 }

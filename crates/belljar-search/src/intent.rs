@@ -24,7 +24,8 @@ const MOST_SENTENCES: usize = 8;
 const FEWEST_TERMS: usize = 2;
 /// How many neighbours of its words are looked up, of an intent or of one of its sentences.
 const MOST_NEIGHBOURS: usize = 128;
-/// How much a neighbour of a word counts; the word itself counts 1.
+/// How much a neighbour of a word counts; the word itself counts 1. A neighbour that is rarer than its
+/// word counts as if it were as frequent.
 const NEIGHBOUR: f32 = 0.4;
 
 /// The terms and the meaning of an intent, or of one of its sentences.
@@ -97,20 +98,22 @@ fn part(
         if terms.terms.len() == MOST_TERMS {
             return;
         }
-        if let Some(term) = terms.add(term, 1.0) {
+        if let Some(term) = terms.add(term, |rarity| rarity) {
             words.entry(term).or_insert_with(|| word.text.to_owned());
         }
         if let [whole] = pieces {
-            near.extend(Neighbours::get().of(*whole));
+            let most = index.lexicon.get(term).map_or(f32::MAX, |term| terms.rarity(term));
+            near.extend(Neighbours::get().of(*whole).map(|piece| (piece, most)));
         }
     });
-    let most = terms.terms.len() + MOST_NEIGHBOURS;
-    for word in near.into_iter().filter_map(|piece| VectorTable::get().word(piece)) {
-        if terms.terms.len() == most {
+    let most_terms = terms.terms.len() + MOST_NEIGHBOURS;
+    for (piece, most) in near {
+        let Some(word) = VectorTable::get().word(piece) else { continue };
+        if terms.terms.len() == most_terms {
             break;
         }
         reader.terms_of(word, |term| {
-            terms.add(term, NEIGHBOUR);
+            terms.add(term, |rarity| NEIGHBOUR * rarity.min(most));
         });
     }
     (IntentPart { terms: terms.terms, meaning: QueryMeaning::new(&meaning) }, count)
@@ -123,15 +126,20 @@ struct TermList<'a> {
 }
 
 impl TermList<'_> {
-    /// Adds a term, unless no tool has it or it is here already.
-    fn add(&mut self, term: &str, weight: f32) -> Option<Term> {
+    /// Adds a term with a weight that depends on its rarity, unless no tool has it or it is here already.
+    fn add(&mut self, term: &str, weight: impl Fn(f32) -> f32) -> Option<Term> {
         let term = self.index.lexicon.get(term)?;
-        let (all, with) = (self.index.len() as f32, self.index.postings(term).len() as f32);
-        if with == 0.0 || self.terms.iter().any(|(known, _)| *known == term) {
+        let is_here = self.terms.iter().any(|(known, _)| *known == term);
+        if is_here || self.index.postings(term).is_empty() {
             return None;
         }
-        self.terms.push((term, weight * (1.0 + (all - with + 0.5) / (with + 0.5)).ln()));
+        self.terms.push((term, weight(self.rarity(term))));
         Some(term)
+    }
+
+    fn rarity(&self, term: Term) -> f32 {
+        let (all, with) = (self.index.len() as f32, self.index.postings(term).len() as f32);
+        (1.0 + (all - with + 0.5) / (with + 0.5)).ln()
     }
 }
 

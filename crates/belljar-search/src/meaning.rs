@@ -17,6 +17,8 @@ pub(crate) struct QueryMeaning {
     scale: f32,
 }
 
+/// The largest number of a query.
+const MOST: f32 = 63.0;
 /// Numbers per step; fits the SIMD registers of current processors.
 const LANES: usize = 8;
 /// Numbers after which sums are moved to wider ones.
@@ -45,9 +47,9 @@ impl QueryMeaning {
         let mut numbers = [0; DIMENSIONS];
         for (half, number) in numbers.iter_mut().zip(&meaning.numbers) {
             // 4 × 63 × 128 fits.
-            *half = i16::from(*number) / 2;
+            *half = (f32::from(*number) * MOST / 127.0).round() as i16;
         }
-        Self { numbers, scale: meaning.scale * 2.0 }
+        Self { numbers, scale: meaning.scale * 127.0 / MOST }
     }
 
     /// How near another direction is: 1 if it is the same, about 0 if they have nothing in common.

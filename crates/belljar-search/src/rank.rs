@@ -19,7 +19,7 @@ use crate::{
 /// How much meaning counts; the rest is words.
 const MEANING: f32 = 0.5;
 /// How much the best sentence counts; the rest is the whole.
-const SENTENCE: f32 = 0.5;
+const SENTENCE: f32 = 0.6;
 /// How much of the score of a server's best tool its others get.
 const SERVER: f32 = 0.3;
 /// How much a hint at the server counts.

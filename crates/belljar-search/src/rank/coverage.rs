@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// What a word counts for each chosen tool that has it, as a share of what it counted before.
-const COVERED: f32 = 0.9;
+const COVERED: f32 = 0.95;
 /// How many tools are chosen in this way; later ones are ordered by what is left of their scores.
 const MOST_CHOSEN: usize = 10;
 
