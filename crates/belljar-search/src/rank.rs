@@ -3,7 +3,7 @@
 //! Two scores, each divided by the best of its kind for this question, so that neither outweighs the
 //! other because of its scale: the words shared (BM25F), and the nearness of meaning. Both look at
 //! every tool. The best few hundred are then compared sentence by sentence, and helped a little by
-//! the best tool of their server; [`coverage`] chooses among them. docs/decisions/0015 and 0020 say how
+//! the best tool of their server; [`coverage`] chooses among them. docs/decisions/0015 and 0021 say how
 //! the weights were chosen.
 
 mod coverage;
