@@ -2,8 +2,8 @@
 
 A cell lets nobody open anything in `/proc`: it would tell of the host. Libraries read a handful of files
 there all the same: threadpoolctl (scikit-learn) asks which native libraries are loaded, psutil how much
-memory there is. `open` answers those with what is true of the cell: its own process, the limits of
-the run, nothing of the machine. No rule of the jail is any wider for it. A program that asks the
+memory there is. Where the kernel refuses them, `open` answers with what is true of the cell: its own process,
+the limits of the run, nothing of the machine. No rule of the jail is any wider for it. A program that asks the
 kernel itself (`os.open`, native code, a child) is refused as before.
 """
 
@@ -47,14 +47,18 @@ def open(  # noqa: A001 - it is what code calls
     closefd=True,
     opener=None,
 ):
-    if type(file) is not int and opener is None and mode in ("r", "rb", "rt", "br"):
+    try:
+        return _real_open(file, mode, buffering, encoding, errors, newline, closefd, opener)
+    except OSError:
+        if type(file) is int or opener is not None or mode not in ("r", "rb", "rt", "br"):
+            raise
         text = _text_of(file)
-        if text is not None:
-            raw = _MadeUp(text.encode(), os.fspath(file))
-            if "b" in mode:
-                return raw
-            return io.TextIOWrapper(raw, encoding or "utf-8", errors, newline)
-    return _real_open(file, mode, buffering, encoding, errors, newline, closefd, opener)
+        if text is None:
+            raise
+    raw = _MadeUp(text.encode(), os.fspath(file))
+    if "b" in mode:
+        return raw
+    return io.TextIOWrapper(raw, encoding or "utf-8", errors, newline)
 
 
 open.__doc__ = _real_open.__doc__
