@@ -16,8 +16,10 @@ mod limits;
 mod missing;
 mod number;
 mod object;
+mod record;
 mod request;
 mod result;
+mod session;
 mod spelling;
 mod status;
 
@@ -34,11 +36,13 @@ pub use limits::{InSession, JsonUnit, Limit, LimitExcess, Limits, LimitsRequest,
 pub use missing::{Audience, MissingGrant, MissingKind};
 pub use number::{MAX_JSON_INTEGER, optional_whole_number, whole_number};
 pub use object::{StrictObject, object_or_default, optional_object};
+pub use record::RecordedWork;
 pub use request::{ExecuteRequest, RunRequest};
 pub use result::{
     Artifact, Change, ChangeKind, EntryKind, Isolation, MemoryBound, Metrics, RunResult, Stream,
     Tier, ToolReport, Truncation,
 };
+pub use session::{SessionFile, SessionFileKind, SessionInfo};
 pub use spelling::{camel_case, is_spelled_alike};
 pub use status::{RunStatus, TaskStatus, WorkflowStatus};
 

@@ -141,6 +141,20 @@ impl Execution {
             listener: None,
         }
     }
+
+    /// The request for the host, the context of its tool calls, and the listener for its output.
+    fn into_parts(self, id: &RunId) -> (RunRequest, RunContext, Option<Arc<dyn Listener>>) {
+        let Self { request, tools, caller, observer, listener, .. } = self;
+        let context = RunContext {
+            run_id: id.clone(),
+            caller,
+            grants: tools,
+            tool_timeout: request.limits.tool_timeout,
+            code: request.code.clone(),
+            observer,
+        };
+        (request, context, listener)
+    }
 }
 
 impl Executor {
@@ -323,17 +337,9 @@ impl Executor {
         execution: Execution,
         abort: impl Future<Output = ()>,
     ) -> RunResult {
-        let Execution { request, tools, caller, observer, listener, .. } = execution;
+        let (request, context, listener) = execution.into_parts(&id);
         let (mut link, mut calls) = (None, None);
         if let Some(bridge) = &self.bridge {
-            let context = RunContext {
-                run_id: id.clone(),
-                caller,
-                grants: tools,
-                tool_timeout: request.limits.tool_timeout,
-                code: request.code.clone(),
-                observer,
-            };
             let (tools, BridgeLink { asks, inputs }) = ToolLink::pair(None);
             let run = RunBridge::plain(bridge, context, move |input| inputs.send(input));
             (link, calls) = (Some(tools), Some(serve(run, asks)));
@@ -341,7 +347,7 @@ impl Executor {
         let options = RunOptions { id: Some(id), tools: link, listener };
         let run = async {
             match session {
-                None => self.sandbox.host().run_with(request, options, abort).await,
+                None => self.sandbox.host.run_with(request, options, abort).await,
                 Some(session) => session.run_with(request, options, abort).await,
             }
         };

@@ -10,6 +10,7 @@ use belljar_contract::{
     ApprovalKind, Artifact, Change, ErrorCode, ErrorKind, RunError, RunId, RunResult, RunStatus,
     SessionId, ToolReport, Truncation,
 };
+use belljar_wire::json::count_parts;
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde::Serialize;
 use serde_json::{Map, Value, json, value::RawValue};
@@ -93,28 +94,13 @@ pub(crate) fn run(report: &RunReport) -> CallToolResult {
 /// would take many times its size here.
 fn unfolded(result: &RawValue) -> Value {
     let text = result.get();
-    if parts(text) > MAX_UNFOLDED_PARTS {
+    if count_parts(text) > MAX_UNFOLDED_PARTS {
         return json!({
             "bytes": text.len(),
             "note": "The value is too large to be shown here: return less, or ask for a smaller output.",
         });
     }
     serde_json::from_str(text).unwrap_or_default()
-}
-
-/// How many parts a JSON text has, more or less: what begins a list or an object, or parts its items.
-fn parts(text: &str) -> usize {
-    let (mut count, mut is_quoted, mut is_escaped) = (0, false, false);
-    for byte in text.bytes() {
-        match byte {
-            _ if is_escaped => is_escaped = false,
-            b'\\' => is_escaped = true,
-            b'"' => is_quoted = !is_quoted,
-            b',' | b'[' | b'{' if !is_quoted => count += 1,
-            _ => {}
-        }
-    }
-    count
 }
 
 /// A run that waits for a person whom the client cannot ask.

@@ -47,8 +47,7 @@ pub use names::{NameError, is_well_formed};
 pub use records::{EventInfo, Records, RecordsError, RunInfo};
 pub use request::{RequestError, decode_execute};
 pub use sessions::{
-    CheckpointInfo, CheckpointTaken, FileContent, FileInfo, FileKind, FileList, SessionError,
-    SessionInfo, SessionRequest, Sessions,
+    CheckpointInfo, CheckpointTaken, FileContent, FileList, SessionError, SessionRequest, Sessions,
 };
 pub use stdio::{StdioError, serve_stdio, serve_streams};
 pub use storage::StorageSizes;

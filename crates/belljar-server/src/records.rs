@@ -2,7 +2,7 @@
 
 use std::future::Future;
 
-use belljar_contract::{RunId, RunStatus};
+use belljar_contract::{RecordedWork, RunId, RunStatus};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -48,8 +48,10 @@ pub struct RunInfo {
     pub id: RunId,
     /// The present status of the run.
     pub status: RunStatus,
-    /// The language of its code.
-    pub language: String,
+    /// The language of its code; `tool` for one tool call without code.
+    #[serde(rename = "language")]
+    #[schemars(with = "String")]
+    pub work: RecordedWork,
     /// Whether it survives its host.
     pub durable: bool,
     /// When it started, in milliseconds since 1970.

@@ -33,7 +33,6 @@ mod writer;
 
 pub use approvals::{Approval, ApprovalState, Approvals, DecideError, NewApproval};
 pub use audit::{AuditFilter, AuditId, AuditRow, SENT};
-pub use blobs::BlobInfo;
 pub use error::{StoreError, Trouble};
 pub use events::StoredEvent;
 pub use journal::JournalRow;

@@ -185,16 +185,6 @@ impl ServerSpec {
         })
     }
 
-    /// Checks all servers of a configuration, in the order of their names. Those that are disabled
-    /// are left out, unchecked.
-    pub fn check_all(
-        servers: BTreeMap<String, RawServer>,
-        around: Surroundings<'_>,
-    ) -> Result<Vec<Self>, ServerConfigError> {
-        let enabled = servers.into_iter().filter(|(_, raw)| !raw.disabled);
-        enabled.map(|(name, raw)| Self::check(&name, raw, around)).collect()
-    }
-
     /// Its name in the configuration.
     pub fn name(&self) -> &str {
         &self.name

@@ -26,6 +26,22 @@ pub struct Tool {
     pub annotations: Annotations,
 }
 
+#[cfg(test)]
+impl Tool {
+    /// A tool that says nothing about itself and takes any object.
+    pub(crate) fn bare(server: &str, name: &str) -> Self {
+        Self {
+            server: server.to_owned(),
+            name: name.to_owned(),
+            title: None,
+            description: None,
+            input_schema: serde_json::json!({"type": "object"}),
+            output_schema: None,
+            annotations: Annotations::default(),
+        }
+    }
+}
+
 /// Hints of a server about a tool; to be trusted only if the operator trusts the server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Annotations {

@@ -211,7 +211,7 @@ impl ProjectBackend {
 async fn pending_approvals(store: &Store, run_id: &RunId) -> Vec<ApprovalRequest> {
     let pending = store.approvals(Approvals::Pending, now_ms()).await.unwrap_or_default();
     let of_run = pending.into_iter().filter(|approval| approval.asked.run_id == *run_id);
-    of_run.map(records::request).collect()
+    of_run.map(|approval| records::request(approval.asked)).collect()
 }
 
 /// The report of a run without a result.

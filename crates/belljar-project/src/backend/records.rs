@@ -2,7 +2,7 @@
 
 use belljar_contract::RunId;
 use belljar_server::{ApprovalRequest, EventInfo, Records, RecordsError, RunInfo, StorageSizes};
-use belljar_store::{Approval, Approvals, RunSummary, StoreError, StoredEvent, Trouble};
+use belljar_store::{Approvals, NewApproval, RunSummary, StoreError, StoredEvent, Trouble};
 use serde_json::{Map, Value};
 
 use super::ProjectBackend;
@@ -22,7 +22,7 @@ impl Records for ProjectBackend {
     async fn approvals(&self) -> Result<Vec<ApprovalRequest>, RecordsError> {
         let Some(store) = self.executor.store() else { return Ok(Vec::new()) };
         let pending = store.approvals(Approvals::Pending, now_ms()).await.map_err(records_error)?;
-        Ok(pending.into_iter().map(request).collect())
+        Ok(pending.into_iter().map(|approval| request(approval.asked)).collect())
     }
 
     async fn events(
@@ -53,7 +53,7 @@ impl Records for ProjectBackend {
 }
 
 /// An approval as clients see it.
-pub(super) fn request(Approval { asked, .. }: Approval) -> ApprovalRequest {
+pub(super) fn request(asked: NewApproval) -> ApprovalRequest {
     let kind = asked.question.kind();
     ApprovalRequest {
         id: asked.id,
@@ -70,7 +70,7 @@ pub(super) fn request(Approval { asked, .. }: Approval) -> ApprovalRequest {
 
 /// The arguments of a call as JSON. If they are not valid JSON, their whole text: the person who
 /// decides must never see less than is sent.
-pub(super) fn arguments(text: &str) -> Value {
+fn arguments(text: &str) -> Value {
     let read = serde_json::from_str::<Map<String, Value>>(text);
     read.map_or_else(|_| Value::String(text.to_owned()), Value::Object)
 }
@@ -79,7 +79,7 @@ pub(super) fn run(run: RunSummary) -> RunInfo {
     RunInfo {
         status: run_status(&run),
         id: run.id,
-        language: run.language,
+        work: run.work,
         durable: run.durable,
         started_ms: unsigned(run.started_ms),
         finished_ms: run.finished_ms.map(unsigned),

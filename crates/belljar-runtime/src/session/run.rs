@@ -123,7 +123,7 @@ impl SessionState {
                 keeper: None,
                 named: reports.artifacts,
                 workspace: None,
-                reserved_names: self.host.reserved_names(),
+                reserved_names: self.host.reserved_names.clone(),
                 began,
                 success: outcome.is_ok(),
                 limits,

@@ -9,14 +9,14 @@ use axum::{
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use belljar_contract::SessionId;
+use belljar_contract::{SessionFile, SessionId};
 use futures_util::TryStreamExt as _;
 use tokio_util::io::{ReaderStream, StreamReader};
 
 use super::{Api, error::ApiError, input::PathParams, path::checked};
 use crate::{
     backend::Backend,
-    sessions::{FileContent, FileInfo, FileList},
+    sessions::{FileContent, FileList},
 };
 
 /// The most files in a list.
@@ -27,7 +27,7 @@ pub(super) async fn put<B: Backend>(
     PathParams((id, path)): PathParams<(SessionId, String)>,
     headers: HeaderMap,
     body: Body,
-) -> Result<Json<FileInfo>, ApiError> {
+) -> Result<Json<SessionFile>, ApiError> {
     let path = checked(&path)?;
     let length = headers.get(header::CONTENT_LENGTH);
     let bytes = length.and_then(|length| length.to_str().ok()?.parse().ok());

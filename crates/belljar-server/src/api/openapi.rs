@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use belljar_contract::{ExecuteRequest, MAX_JSON_INTEGER};
+use belljar_contract::{ExecuteRequest, MAX_JSON_INTEGER, SessionFile, SessionInfo};
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     backend::ToolsFound,
-    sessions::{CheckpointTaken, FileInfo, FileList, SessionInfo, SessionRequest},
+    sessions::{CheckpointTaken, FileList, SessionRequest},
     workflows::WorkflowCommandAnswer,
 };
 
@@ -180,7 +180,7 @@ impl DocumentWriter {
     }
 
     fn files(&mut self) {
-        let (info, all) = (self.named::<FileInfo>(), self.named::<FileList>());
+        let (info, all) = (self.named::<SessionFile>(), self.named::<FileList>());
         let list = Operation::new("listFiles", "List the files beneath /work").id();
         self.add("get", "/v1/sessions/{id}/files", list.gives("200", &all));
         let at = "/v1/sessions/{id}/files/{path}";

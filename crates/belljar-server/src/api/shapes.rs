@@ -1,7 +1,7 @@
 //! The bodies of answers. The canonical result comes from the backend as it is; its shape is
 //! written down here for `/openapi.json`, and tests hold the server to it.
 
-use belljar_contract::{ApprovalId, CheckpointId, RunResult, SessionId};
+use belljar_contract::{ApprovalId, CheckpointId, RunResult, SessionId, SessionInfo};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -9,7 +9,7 @@ use super::body::ApprovalDecision;
 use crate::{
     backend::ApprovalRequest,
     records::{EventInfo, RunInfo},
-    sessions::{CheckpointInfo, SessionInfo},
+    sessions::CheckpointInfo,
 };
 
 /// The server runs.

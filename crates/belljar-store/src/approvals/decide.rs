@@ -6,7 +6,7 @@ use tokio::time::sleep;
 
 use super::{
     Approval, ApprovalState, Connection, DecideError, Duration, FIRST_PAUSE, LONGEST_PAUSE,
-    MOST_RESULT, Store, StoreError, answers, find_stored, into_parts, is_run_over, list,
+    MOST_RESULT, Store, StoreError, answers, find_stored, into_parts, is_run_over,
 };
 
 impl Store {
@@ -55,17 +55,6 @@ impl Store {
         let decided = decided.await?;
         self.decided().notify_waiters();
         decided
-    }
-
-    /// Records that every approval past its deadline has expired, and returns those.
-    pub async fn expire_due(&self, now_ms: i64) -> Result<Vec<Approval>, StoreError> {
-        let expired = self.write(move |connection| {
-            let due = list(connection, "state = 'pending' AND expires_ms <= ?1", now_ms)?;
-            due.into_iter().map(|approval| expire(connection, approval, now_ms)).collect()
-        });
-        let expired = expired.await?;
-        self.decided().notify_waiters();
-        Ok(expired)
     }
 
     /// Expires a pending approval whose call has stopped waiting. An approval whose run has a record

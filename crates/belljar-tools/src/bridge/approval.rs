@@ -5,31 +5,18 @@ use std::time::Duration;
 use belljar_contract::{ApprovalId, ApprovalQuestion, ErrorCode, RunId, hex};
 use belljar_store::{Approval, ApprovalState, NewApproval, Store, StoreError};
 use belljar_wire::{ToolCall, ToolFault};
-use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use super::{Bridge, RunContext};
 use crate::arguments::is_recorded_as;
 
 /// A call that waits for a person, as it is shown to them.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApprovalNotice {
-    /// Its id, by which it is decided.
-    pub id: ApprovalId,
-    /// The run that waits.
-    pub run_id: RunId,
-    /// The tool, as `server__tool`.
-    pub tool: String,
-    /// The arguments, as JSON.
-    pub arguments: String,
+    /// The question, as the store has it.
+    pub asked: NewApproval,
     /// The rule or default that made policy ask.
     pub reason: String,
-    /// The line of the guest code that makes the call.
-    pub line: Option<u32>,
-    /// The text of that line.
-    pub code_line: Option<String>,
-    /// When it expires, in milliseconds since 1970.
-    pub expires_ms: i64,
 }
 
 /// The decision about a call.
@@ -96,13 +83,13 @@ impl Bridge {
     ) -> Result<Consent, ToolFault> {
         let mut state = approval.state;
         if state == ApprovalState::Pending {
-            let notice = notice(&approval.asked, reason);
+            let notice = ApprovalNotice { asked: approval.asked, reason: reason.to_owned() };
             run.observer.approval_waits(&notice);
-            let mut waits =
-                PendingApproval { store, id: Some(&notice.id), now_ms: self.config.now_ms };
-            let decided = store.wait_decision(&notice.id, self.config.now_ms).await;
+            let id = &notice.asked.id;
+            let mut waits = PendingApproval { store, id: Some(id), now_ms: self.config.now_ms };
+            let decided = store.wait_decision(id, self.config.now_ms).await;
             waits.id = None;
-            run.observer.approval_over(&notice.id);
+            run.observer.approval_over(id);
             state = decided.map_err(|error| store_failed(&error))?.state;
         }
         Ok(match state {
@@ -140,19 +127,6 @@ impl Drop for PendingApproval<'_> {
                 );
             }
         });
-    }
-}
-
-fn notice(asked: &NewApproval, reason: &str) -> ApprovalNotice {
-    ApprovalNotice {
-        id: asked.id.clone(),
-        run_id: asked.run_id.clone(),
-        tool: asked.tool.clone(),
-        arguments: asked.arguments.clone(),
-        reason: reason.to_owned(),
-        line: asked.line,
-        code_line: asked.code_line.clone(),
-        expires_ms: asked.expires_ms,
     }
 }
 

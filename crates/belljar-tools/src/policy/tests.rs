@@ -9,15 +9,7 @@ use super::{
 use crate::{Annotations, PolicySubject, Tool};
 
 fn tool(server: &str, name: &str, annotations: Annotations) -> Tool {
-    Tool {
-        server: server.to_owned(),
-        name: name.to_owned(),
-        title: None,
-        description: None,
-        input_schema: json!({"type": "object"}),
-        output_schema: None,
-        annotations,
-    }
+    Tool { annotations, ..Tool::bare(server, name) }
 }
 
 fn hints(read_only: Option<bool>, destructive: Option<bool>) -> Annotations {

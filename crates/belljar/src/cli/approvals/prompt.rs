@@ -14,7 +14,7 @@ use std::{
 
 use belljar_contract::{ApprovalId, Verdict};
 use belljar_project::now_ms;
-use belljar_store::Store;
+use belljar_store::{NewApproval, Store};
 use belljar_tools::{ApprovalNotice, CallObserver, NoObserver};
 use tokio::sync::mpsc;
 
@@ -44,7 +44,7 @@ struct PrintingObserver;
 
 impl CallObserver for PrintingObserver {
     fn approval_waits(&self, notice: &ApprovalNotice) {
-        let ApprovalNotice { id, tool, arguments, .. } = notice;
+        let NewApproval { id, tool, arguments, .. } = &notice.asked;
         let (tool, arguments) = (name_in_line(tool), arguments_in_line(arguments));
         let _ = write!(
             io::stderr(),
@@ -88,16 +88,16 @@ async fn run_prompts(store: Store, mut heard: mpsc::UnboundedReceiver<ApprovalNe
     loop {
         if let (None, Some(next)) = (&open, waiting.front()) {
             seen = show_question(next, seen);
-            read_answer(next.id.clone(), typed.clone());
-            open = Some(next.id.clone());
+            read_answer(next.asked.id.clone(), typed.clone());
+            open = Some(next.asked.id.clone());
         }
         tokio::select! {
             news = heard.recv() => match news {
                 None => return,
                 Some(ApprovalNews::Waits(notice)) => waiting.push_back(notice),
                 Some(ApprovalNews::Over(id)) => {
-                    let was_open = waiting.front().is_some_and(|front| front.id == id);
-                    waiting.retain(|notice| notice.id != id);
+                    let was_open = waiting.front().is_some_and(|front| front.asked.id == id);
+                    waiting.retain(|notice| notice.asked.id != id);
                     if was_open && open.as_ref() == Some(&id) {
                         print_line("decided elsewhere, or expired; press Enter to continue");
                     }
@@ -105,7 +105,7 @@ async fn run_prompts(store: Store, mut heard: mpsc::UnboundedReceiver<ApprovalNe
             },
             Some(TypedLine { id, line }) = answers.recv() => {
                 open = None;
-                if waiting.front().is_none_or(|front| front.id != id) {
+                if waiting.front().is_none_or(|front| front.asked.id != id) {
                     seen = Extent::InPart;
                     continue;
                 }
@@ -180,8 +180,8 @@ fn show_question(notice: &ApprovalNotice, wanted: Extent) -> Extent {
 }
 
 fn question(notice: &ApprovalNotice, wanted: Extent, style: TextStyle) -> (String, Extent) {
-    let ApprovalNotice { id, run_id, tool, line, code_line, reason, .. } = notice;
-    let json = &notice.arguments;
+    let ApprovalNotice { asked, reason } = notice;
+    let NewApproval { id, run_id, tool, line, code_line, arguments: json, .. } = asked;
     let (arguments, shown) = match wanted {
         Extent::Whole => (all_arguments(json, style), Extent::Whole),
         Extent::InPart => arguments(json, style),

@@ -1,22 +1,27 @@
 //! Questions at a terminal.
 
-use belljar_contract::Verdict;
+use belljar_contract::{ApprovalQuestion, Verdict};
+use belljar_store::NewApproval;
 use belljar_tools::ApprovalNotice;
 
 use super::{Reply, question};
 use crate::cli::{approvals::text::Extent, terminal::style::TextStyle};
 
 fn notice(arguments: String) -> ApprovalNotice {
-    ApprovalNotice {
+    let asked = NewApproval {
         id: "apr_1".into(),
         run_id: "run_1".into(),
+        call: 1,
+        question: ApprovalQuestion::MayCall,
         tool: "fs__write_file".to_owned(),
         arguments,
-        reason: "no rule covers it, and its server is not trusted".to_owned(),
+        caller: "test".to_owned(),
         line: Some(2),
         code_line: Some("await mcp.fs.writeFile({path})".to_owned()),
+        created_ms: 0,
         expires_ms: 0,
-    }
+    };
+    ApprovalNotice { asked, reason: "no rule covers it, and its server is not trusted".to_owned() }
 }
 
 #[test]
