@@ -20,6 +20,7 @@ mod request;
 mod result;
 mod spelling;
 mod status;
+pub mod tokens;
 
 pub use approval::{ApprovalKind, ApprovalQuestion, Verdict};
 pub use engine::{EngineMismatch, EngineName, EngineRow, UnknownEngine};
@@ -37,7 +38,7 @@ pub use object::{StrictObject, object_or_default, optional_object};
 pub use request::{ExecuteRequest, RunRequest};
 pub use result::{
     Artifact, Change, ChangeKind, EntryKind, Isolation, MemoryBound, Metrics, RunResult, Stream,
-    Tier, ToolReport, Truncation,
+    Tier, ToolReport, Truncation, UnreturnedFile, UnreturnedFiles,
 };
 pub use spelling::{camel_case, is_spelled_alike};
 pub use status::{RunStatus, TaskStatus, WorkflowStatus};
