@@ -269,13 +269,10 @@ fn flag(value: &Value) -> Option<bool> {
 
 /// An object, also as its text.
 fn object(value: &Value) -> Option<Map<String, Value>> {
-    let read = match value {
-        Value::String(text) => unambiguous(text).ok()?,
-        other => other.clone(),
-    };
+    let read = value.as_str().map(|text| unambiguous(text).ok());
     match read {
-        Value::Object(object) => Some(object),
-        _ => None,
+        Some(read) => read?.as_object().cloned(),
+        None => value.as_object().cloned(),
     }
 }
 
