@@ -22,6 +22,7 @@ mod result;
 mod session;
 mod spelling;
 mod status;
+pub mod tokens;
 
 pub use approval::{ApprovalKind, ApprovalQuestion, Verdict};
 pub use engine::{EngineMismatch, EngineName, EngineRow, UnknownEngine};
@@ -40,7 +41,7 @@ pub use record::RecordedWork;
 pub use request::{ExecuteRequest, RunRequest};
 pub use result::{
     Artifact, Change, ChangeKind, EntryKind, Isolation, MemoryBound, Metrics, RunResult, Stream,
-    Tier, ToolReport, Truncation,
+    Tier, ToolReport, Truncation, UnreturnedFile, UnreturnedFiles,
 };
 pub use session::{SessionFile, SessionFileKind, SessionInfo};
 pub use spelling::{camel_case, is_spelled_alike};

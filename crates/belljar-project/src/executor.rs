@@ -10,6 +10,7 @@ mod cache;
 mod durable;
 mod finish;
 mod intent;
+mod kept_artifacts;
 mod language;
 mod one_call;
 mod ownership;

@@ -30,6 +30,7 @@ use crate::{
     answer,
     approval::{self, Channel, QuestionExtent, QuestionForm},
     backend::{ApprovalRequest, Backend, DecisionError, RunReport},
+    clients::StructuredUse,
     gateway::Gateway,
     live::{ABORTED, LOST, LiveRun, ProgressUpdates, RunOutcome},
     request::{ArgumentFields, RequestError, decode_execute},
@@ -91,6 +92,7 @@ struct McpCall {
     context: RequestContext<RoleServer>,
     channel: Channel,
     shape: AnswerShape,
+    structured: StructuredUse,
     /// Digest of the tool and its arguments, which `requestState` is bound to.
     binding: Vec<u8>,
     /// Questions that the person saw in this call and did not decide.
@@ -114,6 +116,7 @@ impl<B: Backend> Gateway<B> {
             },
             binding: binding(&request.name, &arguments),
             dismissed: Vec::new(),
+            structured: StructuredUse::of(&context),
             context,
         };
         if let Some(sealed) = &request.request_state {
@@ -198,8 +201,10 @@ impl<B: Backend> Gateway<B> {
 
     async fn search(&self, arguments: JsonObject) -> Result<CallToolResponse, RequestError> {
         let mut fields = ArgumentFields::new("", &["intent", "k"], arguments)?;
-        let missing = || RequestError::Missing { field: "intent".to_owned() };
-        let intent = fields.text("intent")?.ok_or_else(missing)?;
+        let intent = fields.text("intent")?.unwrap_or_default();
+        if intent.trim().is_empty() {
+            return Ok(answer::manual().into());
+        }
         let k = fields.count("k")?.unwrap_or(DEFAULT_FOUND).clamp(1, MOST_FOUND);
         let k = u32::try_from(k).unwrap_or(u32::MAX);
         let began = Instant::now();
@@ -411,7 +416,7 @@ fn finished_answer(
     finished: &RunOutcome,
 ) -> CallToolResponse {
     match (finished, call.shape) {
-        (RunOutcome::Run(report, _), _) => answer::run(report),
+        (RunOutcome::Run(report, _), _) => answer::run(report, call.structured),
         (RunOutcome::Refused(error), _) => answer::not_in_session(error),
         (RunOutcome::Tool(value), AnswerShape::Tool) => answer::tool(value),
         (RunOutcome::Tool(value), AnswerShape::Run) => {
@@ -430,7 +435,7 @@ fn stored_answer(call: &McpCall, run_id: &RunId, report: &RunReport) -> CallTool
             answer::tool_waiting(run_id, &report.waiting).into()
         }
         AnswerShape::Tool => answer::tool(&serde_json::json!(report)).into(),
-        AnswerShape::Run => answer::run(report).into(),
+        AnswerShape::Run => answer::run(report, call.structured).into(),
     }
 }
 

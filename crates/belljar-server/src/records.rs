@@ -29,6 +29,14 @@ pub trait Records: Send + Sync + 'static {
         run_id: Option<&RunId>,
     ) -> impl Future<Output = Result<Vec<EventInfo>, RecordsError>> + Send;
 
+    /// A value or a file that a result names by its handle; `None` if none has this handle.
+    fn blob(
+        &self,
+        _handle: &str,
+    ) -> impl Future<Output = Result<Option<StoredBlob>, RecordsError>> + Send {
+        std::future::ready(Ok(None))
+    }
+
     /// The reason why the store takes no writes at the moment, if it takes none. Cheap and without
     /// paths, because it is answered without a token.
     fn storage_trouble(&self) -> Option<String> {
@@ -39,6 +47,15 @@ pub trait Records: Send + Sync + 'static {
     fn storage_sizes(&self) -> impl Future<Output = Option<StorageSizes>> + Send {
         std::future::ready(None)
     }
+}
+
+/// A stored value or file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredBlob {
+    /// The media type that it was stored with. Guest code may have chosen it.
+    pub media_type: String,
+    /// Its content.
+    pub bytes: Vec<u8>,
 }
 
 /// A run in a list.

@@ -1,7 +1,9 @@
 //! The project's stored runs, approvals and events, as clients see them.
 
 use belljar_contract::RunId;
-use belljar_server::{ApprovalRequest, EventInfo, Records, RecordsError, RunInfo, StorageSizes};
+use belljar_server::{
+    ApprovalRequest, EventInfo, Records, RecordsError, RunInfo, StorageSizes, StoredBlob,
+};
 use belljar_store::{Approvals, NewApproval, RunSummary, StoreError, StoredEvent, Trouble};
 use serde_json::{Map, Value};
 
@@ -35,6 +37,15 @@ impl Records for ProjectBackend {
         let after = i64::try_from(after).unwrap_or(i64::MAX);
         let events = store.events(after, at_most, run_id).await.map_err(records_error)?;
         Ok(events.into_iter().map(event).collect())
+    }
+
+    async fn blob(&self, handle: &str) -> Result<Option<StoredBlob>, RecordsError> {
+        let Some(store) = self.executor.store() else { return Ok(None) };
+        let Some(info) = store.blob_info(handle).await.map_err(records_error)? else {
+            return Ok(None);
+        };
+        let bytes = store.blob(handle).await.map_err(records_error)?;
+        Ok(bytes.map(|bytes| StoredBlob { media_type: info.media_type, bytes }))
     }
 
     fn storage_trouble(&self) -> Option<String> {

@@ -191,6 +191,14 @@ impl DocumentWriter {
         let body = json!({"required": true, "content": {BYTES: {"schema": bytes}}});
         let put = Operation::new("putFile", "Write a file").id().path().with("requestBody", body);
         self.add("put", at, put.gives("200", &info));
+        let handle = Operation::new("getBlob", "Read a file or a value by its handle")
+            .named_in_path("handle");
+        let handle = handle.answers(
+            "200",
+            "Its bytes.",
+            &[(BYTES, json!({"type": "string", "format": "binary"}))],
+        );
+        self.add("get", "/v1/blobs/{handle}", handle);
         let delete = Operation::new("deleteFile", "Remove a file").id().path();
         self.add("delete", at, delete.answers("204", "It is deleted.", &[]));
     }
@@ -327,8 +335,12 @@ impl Operation {
     }
 
     fn id(self) -> Self {
+        self.named_in_path("id")
+    }
+
+    fn named_in_path(self, name: &str) -> Self {
         let schema = json!({"type": "string", "minLength": 1});
-        self.query(vec![json!({"name": "id", "in": "path", "required": true, "schema": schema})])
+        self.query(vec![json!({"name": name, "in": "path", "required": true, "schema": schema})])
     }
 
     fn path(self) -> Self {

@@ -2,9 +2,10 @@
 
 use std::fmt::Display;
 
+use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use belljar_contract::ErrorCode;
 use belljar_wire::{ToolCall, ToolFault};
-use serde::Deserialize;
+use serde::{Deserialize, de::IgnoredAny};
 use serde_json::{Value, json};
 
 use super::{Bridge, RunContext, call::how_to_get};
@@ -132,8 +133,17 @@ impl Bridge {
         };
         let Some(store) = &self.config.store else { return Err(unknown(id)) };
         let bytes = store.blob(id).await.map_err(|error| super::approval::store_failed(&error))?;
-        bytes.map(ToolValue::Json).ok_or_else(|| unknown(id))
+        bytes.map(loaded).ok_or_else(|| unknown(id))
     }
+}
+
+/// A stored value as code gets it: JSON as it is, other text as a string, anything else in base64.
+fn loaded(bytes: Vec<u8>) -> ToolValue {
+    if serde_json::from_slice::<IgnoredAny>(&bytes).is_ok() {
+        return ToolValue::Json(bytes);
+    }
+    let text = String::from_utf8(bytes);
+    ToolValue::Value(Value::String(text.unwrap_or_else(|binary| BASE64.encode(binary.as_bytes()))))
 }
 
 fn arguments<T: for<'de> Deserialize<'de>>(

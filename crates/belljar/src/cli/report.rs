@@ -136,7 +136,20 @@ fn files_text(result: &RunResult, style: TextStyle) -> String {
     for artifact in &result.artifacts {
         let path = for_stream(&artifact.path, style);
         let (kind, bytes) = (&artifact.media_type, artifact.bytes);
-        lines.push(format!("artifact: {} ({kind}, {bytes} bytes)", path.escape_debug()));
+        let kept = artifact.handle.as_ref();
+        let kept = kept.map_or_else(String::new, |id| format!("; belljar blob {id}"));
+        lines.push(format!("artifact: {} ({kind}, {bytes} bytes{kept})", path.escape_debug()));
+    }
+    if !result.unreturned.files.is_empty() {
+        let hint = "not returned (write to /work/out to get them back):";
+        lines.push(style.paint(TextRole::Dim, hint));
+    }
+    for file in &result.unreturned.files {
+        let path = for_stream(&file.path, style);
+        lines.push(format!("  {} ({} bytes)", path.escape_debug(), file.bytes));
+    }
+    if result.unreturned.more {
+        lines.push("  … and more".to_owned());
     }
     if lines.is_empty() { String::new() } else { lines.join("\n") + "\n" }
 }

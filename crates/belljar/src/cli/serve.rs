@@ -38,8 +38,8 @@ use super::{
     },
 };
 
-/// Default output budget of clients, in tokens.
-const MAX_OUTPUT_TOKENS: u32 = 10_000;
+/// Default budget of an answer to a model, in tokens.
+const MAX_OUTPUT_TOKENS: u32 = 2_000;
 /// File with the bearer token, in the state directory.
 const TOKEN_FILE: &str = "token";
 /// File with the key that seals data which clients hand back, in the state directory.

@@ -50,6 +50,7 @@ fn a1_a9_json_is_the_canonical_result_of_a_fully_isolated_run() {
         "success",
         "tools",
         "truncated",
+        "unreturned",
     ];
     assert_eq!(keys, expected);
 }

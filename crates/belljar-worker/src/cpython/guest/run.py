@@ -46,6 +46,7 @@ ALARM_TOLERANCE_SECONDS = 0.02
 ALARM_STATUS = 128 + int(_signal.SIGALRM)
 _NOT_VALUES = (types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type)
 # The originals, before a run replaces them.
+_listdir = os.listdir
 _os_exit = os._exit
 _os_system = os.system
 
@@ -129,9 +130,11 @@ class Run:
         elif self._session and self._calls is not None:
             # Frames after the answer belong to the next run, even if threads still run.
             self._calls.refuse_more()
-        if self.work == WORK and _is_there(OUTPUT) and os.path.isdir(OUTPUT):
-            # The host looks for files only if the guest reports them.
-            self.link.artifact(OUTPUT)
+        # The host looks for files only if the guest reports them.
+        if self.work == WORK and _has_files(WORK):
+            self.link.artifact(WORK)
+            if _is_there(OUTPUT) and os.path.isdir(OUTPUT):
+                self.link.artifact(OUTPUT)
         if answer[0] == "done":
             self.link.done(*answer[1:])
         else:
@@ -536,6 +539,13 @@ def _restore_recursion_limit() -> None:
 
 def _is_there(path: str) -> bool:
     return access(path, os.F_OK)
+
+
+def _has_files(path: str) -> bool:
+    try:
+        return bool(_listdir(path))
+    except OSError:
+        return False
 
 
 def _after(first, then):

@@ -37,7 +37,10 @@ async def main(asked):
         names = [tool.name for tool in tools.tools]
         if asked.decide:
             assert asked_for and "Allow the call of" in asked_for[0], asked_for
-        answer("mcp", names, result.structuredContent, result.isError)
+        pictures = [block.mimeType for block in result.content if block.type == "image"]
+        links = [block.uri for block in result.content if block.type == "resource_link"]
+        read = [(await session.read_resource(uri)).contents[0].text for uri in links]
+        answer("mcp", names, result.structuredContent, result.isError, pictures=pictures, read=read)
 
 
 run(main)
