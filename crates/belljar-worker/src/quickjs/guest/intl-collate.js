@@ -1,10 +1,10 @@
 // Intl.Collator and the basis of String.prototype.localeCompare: the order of dictionaries instead
 // of that of code points. The root order of CLDR for ASCII, Latin letters and accents, code points
-// for the rest; no tailoring by language.
+// for the rest, and the letters that a language's alphabet has at places of their own.
 (function (native) {
   "use strict";
 
-  const { resolve, choice, optionsObject, finish } = native.intl;
+  const { resolve, tell, choice, optionsObject, finish } = native.intl;
 
   // Space, then punctuation and symbols in CLDR's order, digits, letters.
   const ORDER = "\t\n\v\f\r _-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$0123456789";
@@ -28,6 +28,56 @@
     ð: "d\u0338",
     þ: "th\u0338",
   };
+
+  // Letters of an alphabet that come after another: `o<ö` is o, then ö as a letter of its own.
+  const SCANDINAVIAN = "z<æä<øöő<å d<đ";
+  const RUSSIAN = "и<й";
+  const ALPHABETS = {
+    __proto__: null,
+    bg: RUSSIAN,
+    cs: "c<č r<ř s<š z<ž",
+    da: SCANDINAVIAN,
+    es: "n<ñ",
+    fi: "z<å<äæ<öø",
+    hr: "c<č<ć d<đ s<š z<ž",
+    hu: "o<öő u<üű",
+    no: SCANDINAVIAN,
+    pl: "a<ą c<ć e<ę l<ł n<ń o<ó s<ś z<ź<ż",
+    ro: "a<ă<â i<î s<șş t<țţ",
+    ru: RUSSIAN,
+    sk: "a<ä c<č o<ô r<ř s<š z<ž",
+    sv: "z<å<äæ<öø",
+    tr: "c<ç g<ğ h<ı o<ö s<ş u<ü",
+    uk: "г<ґ е<є и<і<ї<й",
+    vi: "a<ă<â d<đ e<ê o<ô<ơ u<ư",
+  };
+  // Their order is that of readings or of other tables than code points.
+  const UNORDERED = ["zh", "ja", "th"];
+  const PRIVATE = 0xe000;
+  const UPPER = 0x100;
+  const alphabets = new Map();
+
+  /** {pattern, places, weights}: letters become private characters, which have weights. */
+  function alphabetOf(language) {
+    const text = ALPHABETS[language];
+    if (text === undefined || alphabets.has(language)) return alphabets.get(language);
+    const places = new Map();
+    const weights = [];
+    for (const row of text.split(" ")) {
+      const [base, ...rest] = row.split("<");
+      rest.forEach((letters, at) => {
+        for (const letter of letters) {
+          const place = PRIVATE + weights.length;
+          weights.push(primaryOf(base.codePointAt(0)) + (at + 1) / 16);
+          places.set(letter, String.fromCharCode(place));
+          places.set(letter.toUpperCase(), String.fromCharCode(place + UPPER));
+        }
+      });
+    }
+    const alphabet = { pattern: new RegExp(`[${[...places.keys()].join("")}]`, "g"), places, weights };
+    alphabets.set(language, alphabet);
+    return alphabet;
+  }
 
   const isDigit = (code) => code >= 48 && code <= 57;
 
@@ -93,7 +143,12 @@
   /** Weights of a text: letters, accents upon them, and case. */
   function weights(text, rules) {
     const result = { letters: [], accents: [], cases: [] };
-    const expanded = text.normalize("NFD").replace(/[ßæœøłđðþ]/gi, (letter) => {
+    const { alphabet } = rules;
+    const own =
+      alphabet === undefined
+        ? text
+        : text.normalize("NFC").replace(alphabet.pattern, (letter) => alphabet.places.get(letter));
+    const expanded = own.normalize("NFD").replace(/[ßæœøłđðþ]/gi, (letter) => {
       const plain = EXPANSIONS[letter.toLowerCase()];
       return letter === letter.toLowerCase() ? plain : plain[0].toUpperCase() + plain.slice(1);
     });
@@ -102,6 +157,13 @@
       if (code >= 0x300 && code <= 0x36f) {
         const at = result.accents.length - 1;
         if (at >= 0) result.accents[at] = result.accents[at] * 64 + ACCENTS.indexOf(character) + 2;
+        continue;
+      }
+      const place = alphabet === undefined ? -1 : (code & ~UPPER) - PRIVATE;
+      if (place >= 0 && place < alphabet?.weights.length) {
+        result.letters.push(alphabet.weights[place]);
+        result.accents.push(0);
+        result.cases.push((code & UPPER) === 0 ? 0 : 1);
         continue;
       }
       const lower = character.toLowerCase();
@@ -142,8 +204,12 @@
 
   function compare(a, b, rules) {
     if (a === b) return 0;
-    const quick = rules.ignorePunctuation ? undefined : compareAscii(a, b, rules);
+    // In Turkish, I is the capital of ı, which comes before i.
+    const isOwn = rules.ignorePunctuation || rules.alphabet?.places.has("I");
+    const quick = isOwn ? undefined : compareAscii(a, b, rules);
     if (quick !== undefined) return Math.sign(quick) + 0;
+    if (rules.unordered !== undefined)
+      tell(`the order of ${rules.unordered} is not available: texts are ordered by code point`);
     const left = weights(a, rules);
     const right = weights(b, rules);
     return (
@@ -161,13 +227,15 @@
 
     constructor(locales, options) {
       const given = optionsObject(options);
-      this.#locale = resolve(locales);
+      this.#locale = resolve(locales, ["kn", "kf"]);
+      const { kn, kf } = this.#locale.extension;
+      const habit = this.#locale.language === "da" ? "upper" : "false";
       this.#settings = {
         usage: choice(given, "usage", ["sort", "search"], "sort"),
         sensitivity: choice(given, "sensitivity", ["base", "accent", "case", "variant"], "variant"),
-        ignorePunctuation: Boolean(given.ignorePunctuation),
-        numeric: Boolean(given.numeric),
-        caseFirst: choice(given, "caseFirst", ["upper", "lower", "false"], "false"),
+        ignorePunctuation: Boolean(given.ignorePunctuation ?? this.#locale.language === "th"),
+        numeric: given.numeric === undefined ? kn === "true" : Boolean(given.numeric),
+        caseFirst: choice(given, "caseFirst", ["upper", "lower", "false"], kf ?? habit),
       };
       const { sensitivity, ignorePunctuation, numeric, caseFirst } = this.#settings;
       this.#rules = {
@@ -176,6 +244,8 @@
         lowerFirst: caseFirst === "upper" ? -1 : 1,
         ignorePunctuation,
         numeric,
+        alphabet: alphabetOf(this.#locale.language),
+        unordered: UNORDERED.find((language) => language === this.#locale.language),
       };
     }
 

@@ -11,11 +11,12 @@
     "intl-plural",
     "intl-units",
     "intl-number-options",
+    "intl-number-pattern",
     "intl-number",
   ];
   const DATES = [
     ...LOCALES,
-    "intl-dates",
+    "intl-skeleton",
     "intl-zone",
     "intl-date-options",
     "intl-date",
