@@ -152,8 +152,22 @@
     const own = localeData(locale, "dates");
     const isOther = calendar === "gregory" && own.calendar !== undefined;
     const data = isOther ? localeData(locale, "gregory") : own;
-    if (!known.has(data)) known.set(data, { ...data, candidates: candidatesOf(data) });
+    if (!known.has(data)) known.set(data, { ...data, best: new Map() });
     return known.get(data);
+  }
+
+  /** The candidate listed for just these fields; the usual ones are, and need no search. */
+  function listedFor(wanted, data, fields) {
+    let key = "";
+    for (const field of [...fields].sort((a, b) => a - b)) {
+      const letter = wanted.letters[field];
+      if (field === PERIOD && letter === "a") continue;
+      const length = wanted.lengths[field];
+      key += letter.repeat(letter === "E" && length < 4 ? 1 : length);
+    }
+    if (!Object.hasOwn(data.formats, key)) return undefined;
+    const candidate = { pattern: data.formats[key], skeleton: skeletonOf(key), listed: true };
+    return { sum: 0, missing: [], hasExtra: false, candidate };
   }
 
   /** How far a candidate is from what is wanted of some fields, and which of them it lacks. */
@@ -179,6 +193,9 @@
   const lack = ({ missing }) => missing.reduce((mask, field) => mask + 2 ** field, 0);
 
   function nearest(wanted, data, fields) {
+    const listed = listedFor(wanted, data, fields);
+    if (listed !== undefined) return listed;
+    data.candidates ??= candidatesOf(data);
     let best;
     for (const candidate of data.candidates) {
       const found = distance(wanted, candidate, fields);
@@ -257,17 +274,35 @@
     return lengths[MONTH] === 3 ? 2 : 3;
   }
 
-  /** The locale's pattern for a skeleton; when loose, hours are as wide as the locale has them. */
-  function bestPattern(data, skeleton, isLoose = false) {
-    const wanted = { ...skeletonOf(skeleton), isLoose };
+  function chosenPattern(data, wanted) {
     const fields = new Set([...NAMES.keys()].filter((field) => wanted.types[field] !== 0));
-    const whole = nearest(wanted, data, fields);
-    if (whole.missing.length === 0 && !whole.hasExtra) return adjusted(wanted, whole.candidate, data);
-    const date = appended(wanted, data, new Set([...fields].filter(IS_DATE)));
-    const time = appended(wanted, data, new Set([...fields].filter((field) => !IS_DATE(field))));
+    const dates = new Set([...fields].filter(IS_DATE));
+    const times = new Set([...fields].filter((field) => !IS_DATE(field)));
+    // No locale lists a pattern with a time and more of a date than its weekday.
+    if (times.size === 0 || dates.size === 0 || (dates.size === 1 && dates.has(WEEKDAY))) {
+      const whole = nearest(wanted, data, fields);
+      if (whole.missing.length === 0 && !whole.hasExtra)
+        return adjusted(wanted, whole.candidate, data);
+    }
+    const date = appended(wanted, data, dates);
+    const time = appended(wanted, data, times);
     if (date === "" || time === "") return date + time;
     const join = data.at[joinStyle(wanted)];
     return join.replace("{1}", () => date).replace("{0}", () => time);
+  }
+
+  // Loops ask for the same few patterns again and again.
+  const MOST_KEPT = 64;
+
+  /** The locale's pattern for a skeleton; when loose, hours are as wide as the locale has them. */
+  function bestPattern(data, skeleton, isLoose = false) {
+    const key = `${skeleton}${data.decimal}${isLoose}`;
+    const kept = data.best.get(key);
+    if (kept !== undefined) return kept;
+    const pattern = chosenPattern(data, { ...skeletonOf(skeleton), isLoose });
+    if (data.best.size >= MOST_KEPT) data.best.clear();
+    data.best.set(key, pattern);
+    return pattern;
   }
 
   native.intl.dateData = dateData;
