@@ -52,7 +52,10 @@ function availableOf(formats) {
   return result;
 }
 
-function rangesOf(table) {
+/** Patterns from one date to another by skeleton and the letter of the field that differs. */
+export function dateRanges(read, locale) {
+  const all = read(`cldr-dates-full/main/${locale}/ca-gregorian.json`).main[locale].dates.calendars.gregorian;
+  const table = all.dateTimeFormats.intervalFormats;
   const result = {};
   for (const [key, value] of Object.entries(table)) {
     if (key.includes("-")) continue;
@@ -100,7 +103,6 @@ export function dates(read, locale, calendar) {
     at: AT[locale] ?? styles(all["dateTimeFormats-atTime"].standard),
     formats: availableOf(joins.availableFormats),
     append: appendOf(joins.appendItems, fields),
-    ranges: rangesOf(joins.intervalFormats),
   };
   if (calendar === "buddhist") {
     result.calendar = calendar;

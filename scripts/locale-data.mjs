@@ -3,7 +3,7 @@
 // locale with a parent holds what differs from it, and null where the parent has more.
 import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { dates } from "./locale-data-dates.mjs";
+import { dateRanges, dates } from "./locale-data-dates.mjs";
 
 const [modules, out] = process.argv.slice(2);
 const read = (path) => JSON.parse(readFileSync(join(modules, path), "utf8"));
@@ -233,6 +233,7 @@ function sectionsOf(locale) {
   const sections = { numbers, symbols, currencies: names, dates: dates(read, locale, calendar) };
   if (calendar !== undefined) sections.gregory = dates(read, locale);
   return Object.assign(sections, {
+    ranges: dateRanges(read, locale),
     units: unitsOf(locale, categories),
     relative: relativeOf(locale, categories),
     lists: listsOf(locale),

@@ -117,6 +117,22 @@
     return withCycle(bestPattern(data, writtenPattern(skeleton)), hourCycle);
   }
 
+  /** The items of the pattern; programs ask for the same few again and again. */
+  function itemsFor(settings, styled) {
+    const { data, fields, dateStyle, timeStyle, hourCycle } = settings;
+    const skeleton = styled ? "" : skeletonFor(fields, hourCycle);
+    const key = styled ? `${dateStyle} ${timeStyle} ${hourCycle}` : `${skeleton} ${data.decimal}`;
+    const kept = data.items.get(key);
+    if (kept !== undefined) return kept;
+    const pattern = styled
+      ? stylePattern(settings, data)
+      : withCycle(bestPattern(data, skeleton), hourCycle);
+    if (data.items.size >= 64) data.items.clear();
+    const items = patternItems(pattern);
+    data.items.set(key, items);
+    return items;
+  }
+
   const CALENDARS = { __proto__: null, gregory: true, gregorian: true, iso8601: true };
 
   /** The locale's calendar, or the Gregorian one when it is asked for; no other is here. */
@@ -155,13 +171,7 @@
     checkStyles(options, settings, required);
     const styled = settings.dateStyle !== undefined || settings.timeStyle !== undefined;
     if (!styled) addDefaults(settings.fields, required, defaults);
-    settings.pattern = styled
-      ? stylePattern(settings, data)
-      : withCycle(
-          bestPattern(data, skeletonFor(settings.fields, settings.hourCycle)),
-          settings.hourCycle,
-        );
-    settings.items = patternItems(settings.pattern);
+    settings.items = itemsFor(settings, styled);
     settings.hasHour = settings.timeStyle !== undefined || settings.fields.hour !== undefined;
     return settings;
   }

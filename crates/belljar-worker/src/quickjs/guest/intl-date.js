@@ -209,6 +209,7 @@
     formatRange(start, end) {
       if (start === undefined || end === undefined)
         throw new TypeError("startDate or endDate cannot be undefined");
+      native.need("intl-range");
       return native.intl.rangeText(
         this.#settings,
         partsOf,

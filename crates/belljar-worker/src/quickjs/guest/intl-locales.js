@@ -93,8 +93,18 @@
     Hans: "zh",
   };
 
-  /** {name: of the data, exact: whether it is that of the tag's country}; undefined for et-EE. */
+  const found = new Map();
+
   function dataFor(tag) {
+    if (!found.has(tag)) {
+      if (found.size > 50) found.clear();
+      found.set(tag, dataNamed(tag));
+    }
+    return found.get(tag);
+  }
+
+  /** {name: of the data, exact: whether it is that of the tag's country}; undefined for et-EE. */
+  function dataNamed(tag) {
     const [given, ...rest] = baseName(tag).split("-");
     const language = LANGUAGES[given] ?? given;
     const region = rest.find((part) => /^([A-Z]{2}|\d{3})$/.test(part));
@@ -124,10 +134,11 @@
     native.print("log", `[intl] ${text}`);
   }
 
-  const baseName = (tag) => tag.split(/-[a-z0-9]-/)[0];
+  const baseName = (tag) => (tag.length < 8 ? tag : tag.split(/-[a-z0-9]-/)[0]);
 
   /** The value of a key of the extension -u-. */
   function keyword(tag, key) {
+    if (!tag.includes("-u-")) return undefined;
     const match = new RegExp(`-u-(?:.*-)?${key}(?:-([a-z0-9]{3,8}))?(?=-|$)`).exec(tag);
     // A key without a value is switched on.
     return match === null ? undefined : (match[1] ?? "true");
@@ -168,12 +179,10 @@
     if (option !== undefined && !/^[a-z0-9]{3,8}(-[a-z0-9]{3,8})*$/i.test(`${option}`))
       throw new RangeError(`Invalid numberingSystem : ${option}`);
     const numbers = localeData(locale.name, "numbers");
-    const native_ = Object.keys(numbers).find((key) => key !== "latn" && typeof numbers[key] === "object" && "minusSign" in numbers[key]);
     for (const wanted of [option, locale.extension.nu]) {
       if (wanted === undefined) continue;
       const name = `${wanted}`.toLowerCase();
       if (Object.hasOwn(rootTable("systems"), name)) return name;
-      if (name === "native") return native_ ?? "latn";
       tell(`the numbering system ${name} is not available: written in ${numbers.system}`);
     }
     return numbers.system;

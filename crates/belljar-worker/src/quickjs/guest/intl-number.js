@@ -171,9 +171,10 @@
     return after === undefined ? side(before) : [...side(before), ...parts, ...side(after)];
   }
 
-  function moneyParts(sign, number, category, { locale, data, settings, texts }) {
+  function moneyParts(sign, number, categoryOf, { locale, data, settings, texts }) {
     const { parts, pattern } = number;
     const named = settings.currencyDisplay === "name";
+    const category = named ? categoryOf() : undefined;
     const currency = native.intl.currencyText(
       locale.name,
       settings.currency,
@@ -202,7 +203,7 @@
     const number = numberParts(decimal, locale, data, settings);
     const { parts, digits, pattern } = number;
     const sign = signOf(decimal, digits, settings.signDisplay);
-    const category = plural(locale.name, "cardinal", operandsOf(digits));
+    const category = () => plural(locale.name, "cardinal", operandsOf(digits));
     const texts = {
       minusSign: data.minusSign,
       plusSign: data.plusSign,
@@ -220,7 +221,7 @@
       );
     if (settings.style === "unit" || (percent && compact)) {
       const unit = percent ? "percent" : settings.unit;
-      const text = native.intl.unitPattern(locale.name, unit, settings.unitDisplay, category);
+      const text = native.intl.unitPattern(locale.name, unit, settings.unitDisplay, category());
       return around(text, plain(), "unit");
     }
     if (!percent) return plain();

@@ -3,7 +3,7 @@
 (function (native) {
   "use strict";
 
-  const { patternItems, writtenPattern, bestPattern } = native.intl;
+  const { localeData, patternItems, writtenPattern, bestPattern } = native.intl;
 
   const DATE_LETTERS = "GyMLEcd";
   const letterOf = (letter) => ({ k: "H", K: "h", z: "v", O: "v" })[letter] ?? letter;
@@ -87,15 +87,15 @@
   }
 
   /** The items of a range of dates or of times, or undefined to write both ends out. */
-  function rangeItems(wanted, data, letter) {
-    const found = nearest(wanted, data.ranges);
+  function rangeItems(wanted, ranges, letter) {
+    const found = nearest(wanted, ranges);
     if (found === undefined) return undefined;
     const clock = letter === "h" && wanted.H !== undefined ? "H" : letter;
     let pattern = patternFor(found, clock);
     if (pattern === undefined && letter === "a") pattern = patternFor(found, wanted.h ? "h" : "H");
     let { listed } = found;
     if (pattern === undefined && "My".includes(letter) && wanted.d && wanted[letter] === undefined) {
-      const extended = nearest({ ...wanted, [letter]: 1 }, data.ranges);
+      const extended = nearest({ ...wanted, [letter]: 1 }, ranges);
       pattern = extended && patternFor(extended, letter);
       listed = extended?.listed;
     }
@@ -110,7 +110,8 @@
   native.intl.rangeText = function rangeText(settings, partsOf, wallTime, start, end) {
     const { timeZone, data } = settings;
     const fill = (list, time) => text(partsOf(settings, list, time));
-    const fallback = data.ranges.intervalFormatFallback;
+    const ranges = localeData(settings.locale.name, "ranges");
+    const fallback = ranges.intervalFormatFallback;
     const both = (list) => glued(fallback, fill(list, start), fill(list, end));
     const best = (list) => patternItems(bestPattern(data, skeleton(list), true));
     const items = best(settings.items);
@@ -122,7 +123,7 @@
       if (times.length === 0 || letter === undefined || !isDate(letter))
         return fill(settings.items, start).replaceAll("\u202f", " ");
     const range = (list) => {
-      const found = rangeItems(widthsOf(list), data, letter);
+      const found = rangeItems(widthsOf(list), ranges, letter);
       return found && fill(found[0], start) + fill(found[1], end);
     };
     if (times.length === 0) return range(dates) ?? both(items);

@@ -1,6 +1,7 @@
 // From the fields that a program asks for, such as `yMMMd`, to a locale's pattern, `d. MMM y`: the
 // choice that ICU's DateTimePatternGenerator makes among the patterns CLDR lists, so that dates come
-// out as in other engines. Adds `dateData`, `patternItems` and `bestPattern` to `native.intl`.
+// out as in other engines. Adds `dateData`, `patternItems` and `bestPattern` to `native.intl`. Fields
+// that no pattern is listed for are looked for by intl-skeleton-search.js.
 (function (native) {
   "use strict";
 
@@ -8,7 +9,6 @@
 
   // How far apart two ways to write a field are is the difference of these numbers.
   const [NARROW, SHORT, LONG, NUMERIC, DELTA] = [-0x101, -0x103, -0x104, 0x100, 0x10];
-  const [EXTRA, MISSING] = [0x10000, 0x1000];
   const NAMES =
     "Era Year Quarter Month Week WeekOfMonth Day-Of-Week DayOfYear DayOfWeekInMonth Day DayPeriod Hour Minute Second Fraction Timezone".split(
       " ",
@@ -108,43 +108,6 @@
     return { letters, lengths, types };
   }
 
-  const hasSameTypes = (a, b) => a.types.every((type, field) => type === b.types[field]);
-
-  /** The base of a skeleton decides which listed pattern replaces which: lengths do not count. */
-  function baseOf({ letters, lengths, types }) {
-    let base = "";
-    types.forEach((type, field) => {
-      if (type === 0) return;
-      if (field === PERIOD && letters[field] === "a" && lengths[field] === 1) return;
-      base += letters[field].repeat(rowOf(letters[field], lengths[field])[2]);
-    });
-    return base;
-  }
-
-  /** Candidates in the order of ICU, in which the first of those equally near is taken. */
-  function candidatesOf(data) {
-    const byBase = new Map();
-    const add = (pattern, listed) => {
-      const skeleton = skeletonOf(listed ?? pattern);
-      const base = baseOf(skeleton);
-      const list = byBase.get(base) ?? [];
-      const twin = list.find((other) => hasSameTypes(other.skeleton, skeleton));
-      if (listed === undefined && list.length > 0) return;
-      if (twin !== undefined && twin.listed) return;
-      if (twin !== undefined) Object.assign(twin, { pattern, skeleton, listed: listed !== undefined });
-      else byBase.set(base, [...list, { pattern, skeleton, listed: listed !== undefined }]);
-    };
-    for (const letter of "GyQMwWEDFdaHmsSv") add(letter);
-    for (let style = 0; style < 4; style++) {
-      add(data.date[style]);
-      add(data.time[style]);
-    }
-    for (const key of Object.keys(data.formats)) add(data.formats[key], key);
-    const order = [...byBase.keys()].map((base, at) => [base.charCodeAt(0), at, base]);
-    order.sort(([a, first], [b, second]) => a - b || first - second);
-    return order.flatMap(([, , base]) => byBase.get(base));
-  }
-
   const known = new Map();
 
   /** Dates of a locale in one of its calendars. */
@@ -152,7 +115,7 @@
     const own = localeData(locale, "dates");
     const isOther = calendar === "gregory" && own.calendar !== undefined;
     const data = isOther ? localeData(locale, "gregory") : own;
-    if (!known.has(data)) known.set(data, { ...data, best: new Map() });
+    if (!known.has(data)) known.set(data, { ...data, items: new Map() });
     return known.get(data);
   }
 
@@ -170,44 +133,11 @@
     return { sum: 0, missing: [], hasExtra: false, candidate };
   }
 
-  /** How far a candidate is from what is wanted of some fields, and which of them it lacks. */
-  function distance(wanted, candidate, fields) {
-    let sum = 0;
-    const missing = [];
-    let hasExtra = false;
-    for (let field = 0; field < NAMES.length; field++) {
-      const own = fields.has(field) ? wanted.types[field] : 0;
-      const other = candidate.skeleton.types[field];
-      if (own === other) continue;
-      if (own === 0) {
-        sum += EXTRA;
-        hasExtra = true;
-      } else if (other === 0) {
-        sum += MISSING;
-        missing.push(field);
-      } else sum += Math.abs(own - other);
-    }
-    return { sum, missing, hasExtra };
-  }
-
-  const lack = ({ missing }) => missing.reduce((mask, field) => mask + 2 ** field, 0);
-
   function nearest(wanted, data, fields) {
     const listed = listedFor(wanted, data, fields);
     if (listed !== undefined) return listed;
-    data.candidates ??= candidatesOf(data);
-    let best;
-    for (const candidate of data.candidates) {
-      const found = distance(wanted, candidate, fields);
-      // Of two that are equally near, the one that lacks the smaller field.
-      const isNearer =
-        best === undefined ||
-        found.sum < best.sum ||
-        (found.sum === best.sum && lack(found) > lack(best));
-      if (isNearer) best = { ...found, candidate };
-      if (found.sum === 0) break;
-    }
-    return best;
+    native.need("intl-skeleton-search");
+    return native.intl.searchPattern(wanted, data, fields);
   }
 
   /** A field's length as asked for, unless the candidate was listed for just this length. */
@@ -274,7 +204,9 @@
     return lengths[MONTH] === 3 ? 2 : 3;
   }
 
-  function chosenPattern(data, wanted) {
+  /** The locale's pattern for a skeleton; when loose, hours are as wide as the locale has them. */
+  function bestPattern(data, skeleton, isLoose = false) {
+    const wanted = { ...skeletonOf(skeleton), isLoose };
     const fields = new Set([...NAMES.keys()].filter((field) => wanted.types[field] !== 0));
     const dates = new Set([...fields].filter(IS_DATE));
     const times = new Set([...fields].filter((field) => !IS_DATE(field)));
@@ -291,21 +223,9 @@
     return join.replace("{1}", () => date).replace("{0}", () => time);
   }
 
-  // Loops ask for the same few patterns again and again.
-  const MOST_KEPT = 64;
-
-  /** The locale's pattern for a skeleton; when loose, hours are as wide as the locale has them. */
-  function bestPattern(data, skeleton, isLoose = false) {
-    const key = `${skeleton}${data.decimal}${isLoose}`;
-    const kept = data.best.get(key);
-    if (kept !== undefined) return kept;
-    const pattern = chosenPattern(data, { ...skeletonOf(skeleton), isLoose });
-    if (data.best.size >= MOST_KEPT) data.best.clear();
-    data.best.set(key, pattern);
-    return pattern;
-  }
-
   native.intl.dateData = dateData;
+  native.intl.skeletonOf = skeletonOf;
+  native.intl.fieldRow = rowOf;
   native.intl.patternItems = patternItems;
   native.intl.writtenPattern = written;
   native.intl.bestPattern = bestPattern;

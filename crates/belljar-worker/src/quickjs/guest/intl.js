@@ -20,7 +20,6 @@
     "intl-zone",
     "intl-date-options",
     "intl-date",
-    "intl-range",
   ];
   const FILES = {
     NumberFormat: NUMBERS,
@@ -30,7 +29,7 @@
     Collator: [...LOCALES, "intl-collate"],
     ListFormat: [...LOCALES, "intl-text"],
     RelativeTimeFormat: [...NUMBERS, "intl-text"],
-    Segmenter: [...LOCALES, "intl-text"],
+    Segmenter: [...LOCALES, "intl-segments"],
   };
   native.intl = { __proto__: null };
 
