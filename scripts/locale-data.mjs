@@ -254,8 +254,8 @@ function sameRegions(locale, sections, regionLocales) {
 
 /** One line each: locale, parent, regions. */
 function write() {
-  rmSync(out, { recursive: true, force: true });
   mkdirSync(out, { recursive: true });
+  for (const name of readdirSync(out)) if (name.endsWith(".txt")) rmSync(join(out, name));
   const there = readdirSync(join(modules, "cldr-dates-full/main"));
   const done = {};
   const index = {};
