@@ -12,6 +12,7 @@ const PROGRAM: &str = include_str!("guest/intl-table.js");
 /// What the program returns in the Node of this machine, which has ICU and all of CLDR.
 fn in_node() -> Value {
     let script = format!("console.log(JSON.stringify((() => {{ {PROGRAM}\n }})()))");
+    #[expect(clippy::disallowed_methods, reason = "a test starts the engine it compares with")]
     let output = Command::new("node")
         .args(["--eval", &script])
         .env("TZ", "UTC")

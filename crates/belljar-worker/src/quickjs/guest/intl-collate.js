@@ -27,14 +27,28 @@
     đ: "d\u0338",
     ð: "d\u0338",
     þ: "th\u0338",
+    ı: "i\u0338",
   };
 
   // Letters of an alphabet that come after another: `o<ö` is o, then ö as a letter of its own.
   const SCANDINAVIAN = "z<æä<øöő<å d<đ";
-  const RUSSIAN = "и<й";
+  // Letters that decompose, and stay letters: for any language.
+  const CYRILLIC = "г<ґ е<є и<і<ї<й";
+  // Languages put their own script in front of Latin.
+  const SCRIPTS = {
+    __proto__: null,
+    el: [0x370, 0x3ff],
+    bg: [0x400, 0x52f],
+    ru: [0x400, 0x52f],
+    uk: [0x400, 0x52f],
+    he: [0x590, 0x5ff],
+    ar: [0x600, 0x6ff],
+    hi: [0x900, 0x97f],
+    th: [0xe00, 0xe7f],
+    ko: [0xac00, 0xd7a3],
+  };
   const ALPHABETS = {
     __proto__: null,
-    bg: RUSSIAN,
     cs: "c<č r<ř s<š z<ž",
     da: SCANDINAVIAN,
     es: "n<ñ",
@@ -44,11 +58,9 @@
     no: SCANDINAVIAN,
     pl: "a<ą c<ć e<ę l<ł n<ń o<ó s<ś z<ź<ż",
     ro: "a<ă<â i<î s<șş t<țţ",
-    ru: RUSSIAN,
     sk: "a<ä c<č o<ô r<ř s<š z<ž",
     sv: "z<å<äæ<öø",
     tr: "c<ç g<ğ h<ı o<ö s<ş u<ü",
-    uk: "г<ґ е<є и<і<ї<й",
     vi: "a<ă<â d<đ e<ê o<ô<ơ u<ư",
   };
   // Their order is that of readings or of other tables than code points.
@@ -59,22 +71,27 @@
 
   /** {pattern, places, weights}: letters become private characters, which have weights. */
   function alphabetOf(language) {
-    const text = ALPHABETS[language];
-    if (text === undefined || alphabets.has(language)) return alphabets.get(language);
+    if (alphabets.has(language)) return alphabets.get(language);
+    const text = [ALPHABETS[language], CYRILLIC].filter(Boolean).join(" ");
+    const [first, last] = SCRIPTS[language] ?? [];
     const places = new Map();
     const weights = [];
     for (const row of text.split(" ")) {
       const [base, ...rest] = row.split("<");
       rest.forEach((letters, at) => {
-        for (const letter of letters) {
+        const step = (at + 1) / (base > "z" ? 1 << 20 : 16);
+        const primary = primaryOf(base.codePointAt(0), first, last) + step;
+        // Letters of one place, such as ä and æ in Swedish, differ as accents do.
+        for (const [accent, letter] of [...letters].entries()) {
           const place = PRIVATE + weights.length;
-          weights.push(primaryOf(base.codePointAt(0)) + (at + 1) / 16);
+          weights.push({ primary, accent });
           places.set(letter, String.fromCharCode(place));
           places.set(letter.toUpperCase(), String.fromCharCode(place + UPPER));
         }
       });
     }
-    const alphabet = { pattern: new RegExp(`[${[...places.keys()].join("")}]`, "g"), places, weights };
+    const pattern = new RegExp(`[${[...places.keys()].join("")}]`, "g");
+    const alphabet = { pattern, places, weights, first, last };
     alphabets.set(language, alphabet);
     return alphabet;
   }
@@ -134,8 +151,10 @@
 
   const isKatakana = (code) => code >= 0x30a1 && code <= 0x30f6;
 
-  function primaryOf(code) {
+  function primaryOf(code, first, last) {
     if (code < 128) return PRIMARY[code];
+    // Between the last digit and the first letter.
+    if (code >= first && code <= last) return FIRST_LETTER - 1 + code / 0x10000;
     // Katakana sorts with hiragana, after it.
     return OTHERS + (isKatakana(code) ? code - 0x60 : code);
   }
@@ -144,11 +163,10 @@
   function weights(text, rules) {
     const result = { letters: [], accents: [], cases: [] };
     const { alphabet } = rules;
-    const own =
-      alphabet === undefined
-        ? text
-        : text.normalize("NFC").replace(alphabet.pattern, (letter) => alphabet.places.get(letter));
-    const expanded = own.normalize("NFD").replace(/[ßæœøłđðþ]/gi, (letter) => {
+    const own = text
+      .normalize("NFC")
+      .replace(alphabet.pattern, (letter) => alphabet.places.get(letter));
+    const expanded = own.normalize("NFD").replace(/[ßæœøłđðþı]/gi, (letter) => {
       const plain = EXPANSIONS[letter.toLowerCase()];
       return letter === letter.toLowerCase() ? plain : plain[0].toUpperCase() + plain.slice(1);
     });
@@ -159,15 +177,15 @@
         if (at >= 0) result.accents[at] = result.accents[at] * 64 + ACCENTS.indexOf(character) + 2;
         continue;
       }
-      const place = alphabet === undefined ? -1 : (code & ~UPPER) - PRIVATE;
-      if (place >= 0 && place < alphabet?.weights.length) {
-        result.letters.push(alphabet.weights[place]);
-        result.accents.push(0);
+      const place = (code & ~UPPER) - PRIVATE;
+      if (place >= 0 && place < alphabet.weights.length) {
+        result.letters.push(alphabet.weights[place].primary);
+        result.accents.push(alphabet.weights[place].accent);
         result.cases.push((code & UPPER) === 0 ? 0 : 1);
         continue;
       }
       const lower = character.toLowerCase();
-      const weight = primaryOf(lower.codePointAt(0));
+      const weight = primaryOf(lower.codePointAt(0), alphabet.first, alphabet.last);
       if (rules.ignorePunctuation && weight < FIRST_SYMBOL) continue;
       result.letters.push(weight);
       result.accents.push(0);
@@ -205,7 +223,7 @@
   function compare(a, b, rules) {
     if (a === b) return 0;
     // In Turkish, I is the capital of ı, which comes before i.
-    const isOwn = rules.ignorePunctuation || rules.alphabet?.places.has("I");
+    const isOwn = rules.ignorePunctuation || rules.alphabet.places.has("I");
     const quick = isOwn ? undefined : compareAscii(a, b, rules);
     if (quick !== undefined) return Math.sign(quick) + 0;
     if (rules.unordered !== undefined)

@@ -193,7 +193,13 @@
     const key = `${name} numbers ${system}`;
     if (!parsed.has(key)) {
       const numbers = localeData(name, "numbers");
-      parsed.set(key, { ...numbers, ...(numbers[system] ?? numbers.latn) });
+      // The digits of Arabic have signs of their own in any language.
+      const isArabic = system.startsWith("arab") && numbers[system] === undefined;
+      const { decimal, group, percentSign, minusSign, plusSign } = isArabic
+        ? localeData("ar", "numbers").arab
+        : (numbers[system] ?? numbers.latn);
+      const own = { decimal, group, percentSign, minusSign, plusSign };
+      parsed.set(key, { ...numbers, ...(numbers[system] ?? numbers.latn), ...own });
     }
     return parsed.get(key);
   }
