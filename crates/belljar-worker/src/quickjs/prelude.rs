@@ -93,6 +93,8 @@ const ON_DEMAND: &[(&str, &str)] = guest_files![
     "intl-date",
     "intl-range",
     "intl-collate",
+    "intl-alphabets",
+    "intl-case",
     "intl-text",
     "intl-segments",
     "stdlib-items",

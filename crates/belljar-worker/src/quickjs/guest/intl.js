@@ -107,21 +107,17 @@
     return formatter("Collator", locales, options).compare(this, that);
   });
 
-  /** Turkish and Azeri have i with and without a dot, each with its capital. */
-  function isDotted(locales) {
-    const [tag] = typeof locales === "string" ? [locales] : (locales ?? []);
-    return typeof tag === "string" && /^(tr|az)(-|$)/i.test(tag);
+  for (const name of ["toLocaleUpperCase", "toLocaleLowerCase"]) {
+    const plain = String.prototype[name];
+    const methods = {
+      [name](locales) {
+        if (locales === undefined) return apply(plain, this, []);
+        native.need("intl-case");
+        return apply(plain, native.intl.dotted(this, name, locales), []);
+      },
+    };
+    method(String.prototype, name, methods[name]);
   }
-
-  const { toUpperCase, toLowerCase, replaceAll } = String.prototype;
-  const replaced = (text, from, to) => apply(replaceAll, text, [from, to]);
-  method(String.prototype, "toLocaleUpperCase", function toLocaleUpperCase(locales) {
-    return apply(toUpperCase, isDotted(locales) ? replaced(this, "i", "İ") : this, []);
-  });
-  method(String.prototype, "toLocaleLowerCase", function toLocaleLowerCase(locales) {
-    const text = isDotted(locales) ? replaced(replaced(this, "İ", "i"), "I", "ı") : this;
-    return apply(toLowerCase, text, []);
-  });
 
   const elementText = (value, locales, options) =>
     value === null || value === undefined ? "" : value.toLocaleString(locales, options);
