@@ -15,6 +15,7 @@ mod hashes;
 mod hints;
 mod holes;
 mod library;
+mod locale;
 mod missing_names;
 mod modules;
 mod natives;
@@ -374,6 +375,7 @@ fn warm_library<'js>(ctx: &Ctx<'js>, current: &Rc<CurrentRun>) -> rquickjs::Resu
     hashes::install(&native)?;
     url::install(ctx, &native)?;
     zone::install(ctx, &native)?;
+    locale::install(&native)?;
     files::install(ctx, &native, current)?;
     tools::install(ctx, &native, current)?;
     prelude::evaluate(ctx, &native)?;
