@@ -7,6 +7,7 @@
 mod abort;
 mod budget;
 mod cache;
+mod clock_note;
 mod durable;
 mod finish;
 mod intent;
@@ -33,6 +34,7 @@ use belljar_store::Store;
 use belljar_tools::{
     Bridge, CallObserver, NoObserver, PreparedRun, RunBridge, RunContext, ToolGrants,
 };
+use clock_note::ClockNote;
 use tokio::sync::mpsc;
 
 use crate::{
@@ -268,6 +270,9 @@ impl Executor {
             None => abort::not_started(id),
             Some(Err(cached)) => cached,
             Some(Ok(keeps_journal)) => {
+                if keeps_journal {
+                    run.clock = ClockNote::of(&execution);
+                }
                 let prepared = PreparedRun { keeps_journal, tools: &run.tools.injected };
                 execution.observer.run_prepared(prepared);
                 match &self.store {
@@ -323,10 +328,13 @@ impl Executor {
 
     /// Decides whether a run keeps a journal.
     async fn needs_journal(&self, execution: &Execution) -> bool {
+        let may_wait = execution.observer.may_wait();
         match (execution.durability, &self.bridge) {
             (RunDurability::Always, _) => true,
             (RunDurability::Never, _) | (RunDurability::IfAsked, None) => false,
-            (RunDurability::IfAsked, Some(bridge)) => bridge.may_ask(&execution.tools).await,
+            (RunDurability::IfAsked, Some(bridge)) => {
+                may_wait && bridge.may_ask(&execution.tools).await
+            }
         }
     }
 

@@ -46,6 +46,8 @@ const THIS_PROGRAM: &str = "/proc/self/exe";
 #[derive(Debug)]
 pub struct Project {
     root: PathBuf,
+    /// The state directory, if it is not in the root.
+    state: Option<PathBuf>,
     tools: ToolSettings,
     /// The files that the configuration was read from.
     files: Vec<PathBuf>,
@@ -62,8 +64,10 @@ pub enum ProjectError {
     #[error(transparent)]
     Untrusted(#[from] UntrustedPath),
     /// The state directory cannot be created.
-    #[error("cannot prepare {}", path.display())]
+    #[error("cannot prepare {}{hint}", path.display())]
     State {
+        /// What to do about it; empty if the cause says enough.
+        hint: &'static str,
         /// The state directory, `.belljar`.
         path: PathBuf,
         /// The check or the system call that failed.
@@ -88,7 +92,18 @@ impl Project {
     ) -> Result<Self, ProjectError> {
         let root = locations.root()?.ok_or(ProjectError::NoDirectory)?;
         let (tools, variables) = (settings.tools.clone(), locations.variables.clone());
-        Ok(Self { root, tools, files: locations.files()?, variables })
+        let state = locations.state.clone();
+        Ok(Self { root, state, tools, files: locations.files()?, variables })
+    }
+
+    /// The directory of the project.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The state directory, if the caller chose one outside of the project.
+    pub fn chosen_state(&self) -> Option<&Path> {
+        self.state.as_deref()
     }
 
     /// The configured servers and the policy for their tools.
@@ -106,6 +121,7 @@ impl Project {
     pub fn protected(&self) -> Vec<PathBuf> {
         let of_root = Self::RESERVED_NAMES.map(|name| self.root.join(name));
         let mut paths = self.files.clone();
+        paths.extend(self.state.clone());
         if of_root.iter().any(|path| path.exists()) {
             paths.extend(of_root);
         }
@@ -119,10 +135,10 @@ impl Project {
     /// # Errors
     /// If it cannot be created, or is not this user's alone.
     pub fn state(&self) -> Result<PathBuf, ProjectError> {
-        let path = self.root.join(STATE_NAME);
+        let path = self.state_directory();
         match prepare(&path) {
             Ok(()) => Ok(path),
-            Err(source) => Err(ProjectError::State { path, source }),
+            Err(source) => Err(ProjectError::State { path, hint: hint(&*source), source }),
         }
     }
 
@@ -131,9 +147,13 @@ impl Project {
     /// # Errors
     /// If another user owns it or can change it.
     pub fn state_path(&self) -> Result<PathBuf, ProjectError> {
-        let directory = self.root.join(STATE_NAME);
+        let directory = self.state_directory();
         check_state(&directory)?;
         Ok(directory)
+    }
+
+    fn state_directory(&self) -> PathBuf {
+        self.state.clone().unwrap_or_else(|| self.root.join(STATE_NAME))
     }
 
     /// The store, created if it is missing.
@@ -149,7 +169,7 @@ impl Project {
     /// # Errors
     /// If the state directory is not trusted, or the store cannot be opened.
     pub fn existing_store(&self) -> Result<Option<Store>, ProjectError> {
-        let directory = self.root.join(STATE_NAME);
+        let directory = self.state_directory();
         let is_there = check_state(&directory)? && directory.join(FILE_NAME).is_file();
         is_there.then(|| open(&directory)).transpose()
     }
@@ -199,6 +219,16 @@ impl Project {
         let directory = server.directory.as_deref().unwrap_or(&self.root);
         let surroundings = Surroundings { variables: &self.variables, directory };
         ServerSpec::check(name, server.raw.clone(), surroundings)
+    }
+}
+
+/// What to do if the state directory cannot be created in the project.
+fn hint(source: &(dyn std::error::Error + 'static)) -> &'static str {
+    match source.downcast_ref::<std::io::Error>().map(std::io::Error::kind) {
+        Some(ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied) => {
+            "; --state-dir DIR or BELLJAR_STATE_DIR names another place"
+        }
+        _ => "",
     }
 }
 

@@ -249,6 +249,17 @@ impl Host {
             )
             .with_hint("pass data with --context instead of writing it into the code"));
         }
+        let argument_bytes: usize = request.arguments.iter().map(String::len).sum();
+        if argument_bytes > RunRequest::MAX_ARGUMENT_BYTES {
+            let most = RunRequest::MAX_ARGUMENT_BYTES;
+            let message = format!("{argument_bytes} bytes of arguments, but {most} are allowed");
+            return Err(RunError::new(ErrorCode::RequestInvalid, message)
+                .with_hint("pass larger data as the context"));
+        }
+        if request.arguments.iter().any(|argument| argument.contains('\0')) {
+            let message = "an argument contains a NUL character, which no program can be given";
+            return Err(RunError::new(ErrorCode::RequestInvalid, message));
+        }
         let context_bytes = request.context.as_ref().map_or(0, |context| context.get().len());
         if context_bytes as u64 > limits.context_bytes {
             return Err(RunError::new(

@@ -116,6 +116,10 @@ pub trait CallObserver: Send + Sync + std::fmt::Debug {
     fn run_prepared(&self, _run: PreparedRun<'_>) {}
     /// A call waits for a person.
     fn approval_waits(&self, _notice: &ApprovalNotice) {}
+    /// Whether a call may wait for a person. If not, a call that needs approval fails.
+    fn may_wait(&self) -> bool {
+        true
+    }
     /// A person decided, or time ran out.
     fn approval_over(&self, _id: &ApprovalId) {}
     /// A call leaves the host.

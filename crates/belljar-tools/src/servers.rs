@@ -151,6 +151,7 @@ impl ServerSpec {
         around: Surroundings<'_>,
     ) -> Result<Self, ServerConfigError> {
         check_name(name)?;
+        check_package(name, &raw)?;
         let transport = check_transport(name, &raw, around)?;
         let seconds = |key: &'static str, value: Option<u64>, default: Duration| match value {
             None => Ok(default),
@@ -271,6 +272,20 @@ fn suggest_name(name: &str) -> String {
         OWN_NAME => format!("{OWN_NAME}-server"),
         joined => joined.to_owned(),
     }
+}
+
+/// Refuses a program that starts packages without the name of one.
+fn check_package(server: &str, raw: &RawServer) -> Result<(), ServerConfigError> {
+    let Some(command) = raw.command.as_deref().filter(|_| raw.args.is_empty()) else {
+        return Ok(());
+    };
+    let example = match Path::new(command).file_name().and_then(|name| name.to_str()) {
+        Some("npx" | "bunx" | "pnpx") => "[\"-y\", \"@modelcontextprotocol/server-memory\"]",
+        Some("uvx" | "pipx") => "[\"mcp-server-time\"]",
+        _ => return Ok(()),
+    };
+    let (server, command) = (server.to_owned(), command.to_owned());
+    Err(ServerConfigError::NoPackage { server, command, example })
 }
 
 fn check_transport(

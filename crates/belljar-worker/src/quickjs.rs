@@ -300,8 +300,18 @@ impl QuickJs {
 
 impl CodeRunner for QuickJs {
     fn run(&mut self, run: RunCommand, host: &HostLink) -> Result<RunValue, GuestError> {
-        let RunCommand { language, file_name, limits, grants, code, context, durable, session } =
-            run;
+        let RunCommand {
+            language,
+            file_name,
+            arguments,
+            limits,
+            grants,
+            code,
+            context,
+            durable,
+            session,
+        } = run;
+        self.current.set_arguments(arguments);
         if session && durable.is_some() {
             let message =
                 "a run in a session cannot be durable: the journal does not record session state";
@@ -347,6 +357,7 @@ impl CodeRunner for QuickJs {
             RunCommand {
                 language: Language::TypeScript,
                 file_name: "rehearsal.ts".to_owned(),
+                arguments: Vec::new(),
                 limits,
                 grants: GuestGrants::default(),
                 code: REHEARSAL.to_owned(),

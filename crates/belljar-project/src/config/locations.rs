@@ -32,6 +32,8 @@ pub struct ConfigLocations {
     pub home: Option<PathBuf>,
     /// The directory of `XDG_CONFIG_HOME`; `~/.config` if it is not set.
     pub config_home: Option<PathBuf>,
+    /// The state directory, if it is not the project's own `.belljar`; absolute.
+    pub state: Option<PathBuf>,
     /// Replace the `${NAME}` of server configurations; usually the environment of the process.
     pub variables: BTreeMap<String, String>,
 }

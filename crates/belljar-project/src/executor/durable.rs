@@ -10,8 +10,8 @@ use rustix::rand::{GetRandomFlags, getrandom};
 use thiserror::Error;
 
 use super::{
-    Execution, Executor, abort::Abort, finish::OpenRun, now_ms, serve, stored::StoredRequest,
-    this_process,
+    Execution, Executor, abort::Abort, clock_note::ClockNote, finish::OpenRun, now_ms, serve,
+    stored::StoredRequest, this_process,
 };
 use crate::{active::ActiveGuard, is_owner_alive};
 
@@ -181,6 +181,7 @@ impl Executor {
         self.post(id, RESUMED, &lease.fence).await;
         let mut run = self.opened(id);
         (run.tools, run.max_output_tokens) = (report, max_output_tokens);
+        run.clock = ClockNote::of(&execution);
         run.journal = Some(RunJournal { lease, active: Some(active) });
         let mut abort = Abort::new(abort);
         let resumed = self.run_durable(execution, store, &mut run, durable, &mut abort).await;

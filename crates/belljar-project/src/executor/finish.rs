@@ -13,7 +13,7 @@ use belljar_contract::{
 use belljar_store::Approvals;
 
 use super::{
-    Executor, budget, cache::CacheSlot, durable::RunJournal, kept_artifacts,
+    Executor, budget, cache::CacheSlot, clock_note::ClockNote, durable::RunJournal, kept_artifacts,
     language::LanguageNote, now_ms,
 };
 
@@ -54,6 +54,8 @@ pub(super) struct OpenRun {
     pub(super) tools: ToolReport,
     /// The note about the language of a request that left it out.
     pub(super) language: LanguageNote,
+    /// The note about the clock of a durable run.
+    pub(super) clock: ClockNote,
     /// A value larger than this many tokens is stored, and a summary takes its place.
     pub(super) max_output_tokens: Option<u32>,
     /// The place of the result in the cache, if it may be reused.
@@ -77,6 +79,7 @@ impl Executor {
             id: id.clone(),
             tools: ToolReport::default(),
             language: LanguageNote::default(),
+            clock: ClockNote::default(),
             max_output_tokens: None,
             cache: None,
             journal: None,
@@ -90,6 +93,7 @@ impl Executor {
         let mut result = self.aborted_if_so(result, run.journal.is_some());
         // The cache has the whole result: each caller has a budget of its own.
         let whole = run.cache.take().map(|slot| (slot, result.clone()));
+        run.clock.tell(&mut result);
         run.language.tell(&mut result);
         if let Some(store) = &self.store {
             kept_artifacts::keep(&mut result, store).await;

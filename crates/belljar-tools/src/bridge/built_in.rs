@@ -72,8 +72,8 @@ impl Bridge {
                     .tools()
                     .iter()
                     .filter(|tool| run.grants.may_use(&tool.qualified_name()));
-                let names: Vec<String> = allowed.map(Tool::qualified_name).collect();
-                Ok(ToolValue::Value(names.into()))
+                let all: Vec<Value> = allowed.map(in_code).collect();
+                Ok(ToolValue::Value(all.into()))
             }
             "load" => self.load(arguments(call, given)?).await,
             other => {
@@ -111,11 +111,11 @@ impl Bridge {
         let wanted = ToolQuery { grants: run.grants.clone(), ..ToolQuery::new(intent, k) };
         let hits = self.find(&catalogue, wanted).await;
         let shown = hits.iter().map(|hit| {
-            json!({
-                "name": hit.tool.qualified_name(),
-                "description": hit.tool.description,
-                "score": hit.score,
-            })
+            let mut found = in_code(&hit.tool);
+            if let Some(fields) = found.as_object_mut() {
+                fields.insert("score".to_owned(), hit.score.into());
+            }
+            found
         });
         shown.collect::<Vec<_>>().into()
     }
@@ -144,6 +144,11 @@ fn loaded(bytes: Vec<u8>) -> ToolValue {
     }
     let text = String::from_utf8(bytes);
     ToolValue::Value(Value::String(text.unwrap_or_else(|binary| BASE64.encode(binary.as_bytes()))))
+}
+
+/// A tool as `tools.list` and `tools.search` give it to code.
+fn in_code(tool: &Tool) -> Value {
+    json!({ "name": tool.qualified_name(), "description": tool.description })
 }
 
 fn arguments<T: for<'de> Deserialize<'de>>(

@@ -179,6 +179,17 @@ impl Bridge {
             }
             PolicyVerdict::Ask => {}
         }
+        if !run.observer.may_wait() {
+            audit.decision = "denied";
+            let message =
+                format!("{name} needs the approval of a person, and the run does not wait for one");
+            let fault = ToolFault::new(ErrorCode::ApprovalDenied, message).of_tool(&*name);
+            let shown = line(&name, 120);
+            return Err(fault.with_hint(format!(
+                "run it without --no-wait, grant the tool with --tool {shown}, or allow it with a \
+                 rule in [permissions] of belljar.toml"
+            )));
+        }
         let Some(store) = &self.config.store else {
             let message = format!("{name} needs approval, but there is no project to record it in");
             return refused(ErrorCode::ApprovalDenied, message);

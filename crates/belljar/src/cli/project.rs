@@ -27,10 +27,49 @@ pub(crate) fn executor(project: &Project, sandbox: Sandbox) -> anyhow::Result<Ex
     Ok(executor)
 }
 
+/// How another terminal calls this program for the same project: `cd DIR && belljar`.
+pub(crate) fn command_in(project: &Project) -> String {
+    let root = shell_word(&project.root().display().to_string());
+    match project.chosen_state() {
+        None => format!("cd {root} && belljar"),
+        Some(state) => {
+            let state = shell_word(&state.display().to_string());
+            format!("cd {root} && belljar --state-dir {state}")
+        }
+    }
+}
+
+/// A word as a shell reads it back.
+fn shell_word(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@%:,".contains(c);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
 fn warn_if_empty(store: &Store) -> io::Result<()> {
     if store.prior_file() == PriorFile::EmptyFile {
         let path = store.path().display();
         writeln!(io::stderr(), "warning: {path} was empty; a new store was created there")?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shell_word;
+
+    #[test]
+    fn words_are_quoted_if_needed() {
+        for (word, quoted) in [
+            ("/srv/a-b_c.d", "/srv/a-b_c.d"),
+            ("/my files", "'/my files'"),
+            ("it's", r"'it'\''s'"),
+            ("$(x)", "'$(x)'"),
+            ("", "''"),
+        ] {
+            assert_eq!(shell_word(word), quoted);
+        }
+    }
 }

@@ -24,7 +24,7 @@ use super::{
     runtime,
     signals::SignalListener,
     terminal::{
-        notice::with_notice,
+        progress::with_progress,
         style::{TextRole, TextStyle},
         visible::visible,
     },
@@ -53,7 +53,9 @@ pub(crate) fn tools(
                 ToolsCommand::List(arguments) => list::list(arguments, settings, &access).await,
                 ToolsCommand::Describe(arguments) => describe::describe(arguments, &access).await,
                 ToolsCommand::Types(arguments) => describe::types(arguments, &access).await,
-                ToolsCommand::Call(arguments) => call::call(arguments, settings, &access).await,
+                ToolsCommand::Call(arguments) => {
+                    call::call(arguments, settings, &project, &access).await
+                }
                 ToolsCommand::Search(arguments) => search::search(arguments, &access).await,
             }
         };
@@ -86,7 +88,7 @@ impl ToolAccess {
     /// Waits for work that may start servers, and says so if it takes long.
     async fn waiting<T>(&self, work: impl Future<Output = T>) -> T {
         let notice = || format!("starting MCP servers: {}", self.bridge.servers().join(", "));
-        with_notice(notice, work).await
+        with_progress(notice, work).await
     }
 
     /// The tools of one server or of all, and the servers that failed.
@@ -109,7 +111,7 @@ impl ToolAccess {
 }
 
 /// Prints the servers that failed, with the reasons.
-fn print_failures(failures: &[UpstreamError]) -> io::Result<()> {
+pub(super) fn print_failures(failures: &[UpstreamError]) -> io::Result<()> {
     let style = TextStyle::of_stderr();
     for failure in failures {
         writeln!(

@@ -72,6 +72,7 @@ class Run:
         # In a session, the place of the code when its time was over.
         self._late = None
         self._file_name = head["file_name"]
+        self._arguments = head.get("arguments", ())
         self._namespace = {}
         self._node = Node()
         code_name = self._session.code_name if self._session else None
@@ -89,7 +90,7 @@ class Run:
             os.environ.update(granted)
             if "TZ" in granted:
                 time.tzset()
-        sys.argv = [self._file_name]
+        sys.argv = [self._file_name, *self._arguments]
         os._exit = self._exit_process(_os_exit)
         os.system = self._prepared.system
         if self.grants.get("permissive") or "subprocess" in self.grants.get("modules", ()):

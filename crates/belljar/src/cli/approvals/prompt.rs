@@ -13,7 +13,7 @@ use std::{
 };
 
 use belljar_contract::{ApprovalId, Verdict};
-use belljar_project::now_ms;
+use belljar_project::{Project, now_ms};
 use belljar_store::{NewApproval, Store};
 use belljar_tools::{ApprovalNotice, CallObserver, NoObserver};
 use tokio::sync::mpsc;
@@ -21,37 +21,81 @@ use tokio::sync::mpsc;
 use super::text::{
     Extent, all_arguments, arguments, arguments_in_line, cut_note, name_in_line, place,
 };
-use crate::cli::terminal::{
-    style::{TextRole, TextStyle},
-    visible::visible,
+use crate::cli::{
+    project::command_in,
+    terminal::{
+        elapsed::span,
+        progress,
+        style::{TextRole, TextStyle},
+        visible::visible,
+    },
 };
+
+/// Whether a call that needs approval waits for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ApprovalWait {
+    Wait,
+    /// The call fails at once.
+    Fail,
+}
+
+impl ApprovalWait {
+    /// The meaning of `--no-wait`.
+    pub(crate) fn of(no_wait: bool) -> Self {
+        if no_wait { Self::Fail } else { Self::Wait }
+    }
+}
 
 /// The observer for approvals: asks at a terminal, otherwise prints to standard error. Needs a
 /// running tokio runtime.
-pub(crate) fn observer(store: Option<&Store>) -> Arc<dyn CallObserver> {
+pub(crate) fn observer(
+    store: Option<&Store>,
+    project: &Project,
+    wait: ApprovalWait,
+) -> Arc<dyn CallObserver> {
+    if wait == ApprovalWait::Fail {
+        return Arc::new(FailingObserver);
+    }
     let Some(store) = store else { return Arc::new(NoObserver) };
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-        return Arc::new(PrintingObserver);
+        return Arc::new(PrintingObserver { belljar: command_in(project) });
     }
     let (tell, heard) = mpsc::unbounded_channel();
     tokio::spawn(run_prompts(store.clone(), heard));
     Arc::new(PromptingObserver { tell })
 }
 
+/// Lets no call wait.
+#[derive(Debug)]
+struct FailingObserver;
+
+impl CallObserver for FailingObserver {
+    fn may_wait(&self) -> bool {
+        false
+    }
+}
+
 /// Prints each waiting call and the command that decides it.
 #[derive(Debug)]
-struct PrintingObserver;
+struct PrintingObserver {
+    /// The command line up to the command, for another terminal.
+    belljar: String,
+}
 
 impl CallObserver for PrintingObserver {
     fn approval_waits(&self, notice: &ApprovalNotice) {
-        let NewApproval { id, tool, arguments, .. } = &notice.asked;
+        let NewApproval { id, tool, arguments, expires_ms, .. } = &notice.asked;
         let (tool, arguments) = (name_in_line(tool), arguments_in_line(arguments));
-        let _ = write!(
-            io::stderr(),
+        let (left, belljar) = (span(expires_ms - now_ms()), &self.belljar);
+        let text = format!(
             "waiting for approval {id}: {tool} {arguments}\n\
-             decide in another terminal: belljar approvals approve {id} (or deny; show prints all \
-             of it)\n"
+             decide within {left}, in another terminal: {belljar} approvals approve {id}\n\
+             (`deny` instead of `approve` refuses it, `show` prints all of it; --no-wait fails \
+             instead of waiting)\n"
         );
+        progress::above(false, || {
+            let _ = io::stderr().write_all(text.as_bytes());
+        });
     }
 }
 
@@ -69,11 +113,13 @@ enum ApprovalNews {
 
 impl CallObserver for PromptingObserver {
     fn approval_waits(&self, notice: &ApprovalNotice) {
+        progress::pause();
         let _ = self.tell.send(ApprovalNews::Waits(notice.clone()));
     }
 
     fn approval_over(&self, id: &ApprovalId) {
         let _ = self.tell.send(ApprovalNews::Over(id.clone()));
+        progress::unpause();
     }
 }
 

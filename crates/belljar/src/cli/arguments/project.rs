@@ -50,7 +50,7 @@ Examples:
   belljar tools list github --json
 
 Servers come from the nearest .mcp.json and from [mcp_servers] in belljar.toml. Servers that do not
-answer are listed with the reason; the exit status is 1 only if none answers.";
+answer are named with the reason, and the exit status is then 1.";
 
 const TYPES_EXAMPLES: &str = "\
 Examples:
@@ -60,7 +60,7 @@ Examples:
 const CALL_EXAMPLES: &str = "\
 Examples:
   belljar tools call fs__read_text_file '{\"path\": \"README.md\"}'
-  belljar tools call fs__read_text_file --arg path=README.md
+  belljar tools call fs__read_text_file path=README.md
   belljar tools call db__query @query.json --json
 
 The call is treated like one from code, with policy, approval and audit. Typing it does not approve
@@ -95,6 +95,13 @@ pub(crate) struct ToolArguments {
     /// Keep a journal, so that `belljar resume` can continue after any end of this process
     #[arg(long)]
     pub(crate) durable: bool,
+    /// Keep no journal even if a tool may ask: the clock runs as usual, and the run ends with this
+    /// process [default: durable if a tool may ask]
+    #[arg(long, conflicts_with = "durable")]
+    pub(crate) no_durable: bool,
+    /// Fail at a tool call that needs approval, instead of waiting for a decision
+    #[arg(long)]
+    pub(crate) no_wait: bool,
     /// Store a value of more than about N tokens, and return a summary with a handle
     #[arg(long, value_name = "N", value_parser = quantity::count)]
     pub(crate) max_output_tokens: Option<u32>,
@@ -323,15 +330,19 @@ pub(crate) struct ToolsCallArguments {
     /// The tool, as SERVER__TOOL
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
-    /// The arguments: a JSON object, or @FILE (`@-`: standard input)
-    #[arg(value_name = "JSON|@FILE", conflicts_with = "argument")]
-    pub(crate) arguments: Option<String>,
-    /// One argument; VALUE is JSON, or text if the tool expects text
+    /// The arguments: a JSON object, @FILE (`@-`: standard input), or KEY=VALUE for each argument;
+    /// VALUE is JSON, or text if the tool expects text
+    #[arg(value_name = "JSON|@FILE|KEY=VALUE")]
+    pub(crate) arguments: Vec<String>,
+    /// One argument, as KEY=VALUE
     #[arg(long = "arg", value_name = "KEY=VALUE")]
     pub(crate) argument: Vec<String>,
     /// Wall time of the call [default: 30s]
     #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
     pub(crate) timeout: Option<Duration>,
+    /// Fail if the call needs approval, instead of waiting for a decision
+    #[arg(long)]
+    pub(crate) no_wait: bool,
     /// Print the value or the error as one JSON object
     #[arg(long)]
     pub(crate) json: bool,

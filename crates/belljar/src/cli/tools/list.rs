@@ -40,8 +40,7 @@ pub(super) async fn list(
         io::stdout().write_all(table.as_bytes())?;
     }
     print_failures(&failures)?;
-    let is_useless = rows.is_empty() && !failures.is_empty();
-    Ok(if is_useless { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// All tools in the JSON output.
