@@ -58,6 +58,17 @@ impl Store {
         self.read(move |connection| load(connection, &id)).await
     }
 
+    /// The media type that a blob was last put with.
+    pub async fn blob_media_type(&self, id: &str) -> Result<Option<String>, StoreError> {
+        let id = id.to_owned();
+        self.read(move |connection| {
+            let mut statement =
+                connection.prepare_cached("SELECT media_type FROM blobs WHERE id = ?1")?;
+            Ok(statement.query_row([&id], |row| row.get(0)).optional()?)
+        })
+        .await
+    }
+
     /// As [`put_blob`](Self::put_blob), for a handle in the result of a run: the bytes stay as long
     /// as the run is kept, or by age if it is not.
     pub async fn put_run_blob(

@@ -41,11 +41,9 @@ impl Records for ProjectBackend {
 
     async fn blob(&self, handle: &str) -> Result<Option<StoredBlob>, RecordsError> {
         let Some(store) = self.executor.store() else { return Ok(None) };
-        let Some(info) = store.blob_info(handle).await.map_err(records_error)? else {
-            return Ok(None);
-        };
+        let media_type = store.blob_media_type(handle).await.map_err(records_error)?;
         let bytes = store.blob(handle).await.map_err(records_error)?;
-        Ok(bytes.map(|bytes| StoredBlob { media_type: info.media_type, bytes }))
+        Ok(media_type.zip(bytes).map(|(media_type, bytes)| StoredBlob { media_type, bytes }))
     }
 
     fn storage_trouble(&self) -> Option<String> {
