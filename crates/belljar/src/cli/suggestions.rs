@@ -58,6 +58,8 @@ pub(crate) fn improve(error: &mut Error, root: &Command) {
         ContextValue::String(near.swap_remove(0))
     };
     error.insert(suggested, value);
+    // The advice to pass it on to the code would compete.
+    error.remove(ContextKind::Suggested);
 }
 
 fn text(error: &Error, kind: ContextKind) -> Option<String> {
