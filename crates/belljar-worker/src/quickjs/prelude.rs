@@ -86,6 +86,7 @@ const ON_DEMAND: &[(&str, &str)] = guest_files![
     "intl-number-options",
     "intl-number-pattern",
     "intl-number",
+    "intl-number-range",
     "intl-skeleton",
     "intl-skeleton-search",
     "intl-zone",

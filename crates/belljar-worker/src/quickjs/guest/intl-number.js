@@ -290,11 +290,12 @@
     formatRange(start, end) {
       if (Number.isNaN(Number(start)) || Number.isNaN(Number(end)))
         throw new RangeError("Invalid number value: NaN");
-      const [from, to] = [joined(this.#parts(start)), joined(this.#parts(end))];
+      const [from, to] = [this.#parts(start), this.#parts(end)];
       const { range, approximately } = this.#data;
-      if (from === to) return `${approximately}${from}`;
-      const wide = this.#settings.style === "decimal" ? range : range.replace(/(\S)–(\S)/, "$1 – $2");
-      return wide.replace("{0}", () => from).replace("{1}", () => to);
+      if (joined(from) === joined(to)) return `${approximately}${joined(from)}`;
+      native.need("intl-number-range");
+      const isNamed = this.#settings.currencyDisplay === "name";
+      return native.intl.numberRange(from, to, range, isNamed);
     }
 
     resolvedOptions() {
