@@ -6,7 +6,6 @@ mod bridge;
 mod crash;
 mod local;
 mod names;
-mod policy;
 mod record;
 mod replay;
 mod results;
@@ -15,7 +14,6 @@ mod search;
 mod servers;
 mod shape;
 mod spelling;
-mod tool;
 mod types;
 mod upstream;
 mod visible;
@@ -23,6 +21,10 @@ mod visible;
 pub use arguments::{
     ArgumentFault, CallArguments, FaultKind, UnreadableArguments, check as check_arguments,
     read as read_arguments, validate,
+};
+pub use belljar_policy::{
+    Annotations, Condition, Glob, Overrides, PolicyDecision, PolicyRule, PolicySubject,
+    PolicyVerdict, RuleError, Tool, ToolGrants, ToolPolicy, Trust,
 };
 pub use bridge::{
     ApprovalNotice, AuditTiming, Bridge, BridgeConfig, CallObserver, JournalError, NoObserver,
@@ -32,17 +34,12 @@ pub use bridge::{
 pub use crash::crash_point;
 pub use local::{LocalOutcome, LocalServer};
 pub use names::{Catalogue, ResolveError, Style, identifier};
-pub use policy::{
-    Condition, Glob, Overrides, PolicyDecision, PolicyRule, PolicySubject, PolicyVerdict,
-    RuleError, ToolGrants, ToolPolicy, Trust,
-};
 pub use results::{ToolFailure, ToolValue, value_of};
 pub use search::{Finder, Hit, ToolQuery};
 pub use servers::{
     RawServer, ServerConfigError, ServerSpec, Surroundings, TransportSpec, read_mcp_json,
 };
 pub use shape::{ValueShape, ValueShapeLimits};
-pub use tool::{Annotations, Tool};
 pub use types::{ValueShapes, describe, python, typescript};
 pub use upstream::{
     CallTime, ContentBlock, LISTING_TIMEOUT, LimitSource, ServerVersion, ToolAnswer,
