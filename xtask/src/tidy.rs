@@ -34,7 +34,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("belljar-worker", &["belljar-contract", "belljar-jail", "belljar-wire"]),
     ("belljar-runtime", &["belljar-contract", "belljar-jail", "belljar-paths", "belljar-wire"]),
     ("belljar-testing", &[]),
-    ("belljar-policy", &[]),
+    ("belljar-policy", &["belljar-contract", "belljar-paths", "belljar-wire"]),
     ("belljar-search", &[]),
     ("belljar-store", &["belljar-contract"]),
     (

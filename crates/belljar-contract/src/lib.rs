@@ -21,7 +21,10 @@ mod result;
 mod spelling;
 mod status;
 
-pub use approval::{ApprovalKind, ApprovalQuestion, Verdict};
+pub use approval::{
+    ApprovalKind, ApprovalQuestion, ConsentRule, ConsentScope, Verdict, decision_command,
+    shell_word,
+};
 pub use engine::{EngineMismatch, EngineName, EngineRow, UnknownEngine};
 pub use error::{ErrorCode, ErrorKind, RunError, head_and_tail, shortened};
 pub use grants::{

@@ -30,7 +30,7 @@ use belljar_runtime::{BridgeLink, GuestAsk, Listener, RunOptions, ToolFault, Too
 use belljar_server::BackgroundMeter;
 use belljar_store::Store;
 use belljar_tools::{
-    Bridge, CallObserver, NoObserver, PreparedRun, RunBridge, RunContext, ToolGrants,
+    Bridge, CallObserver, Decisions, NoObserver, PreparedRun, RunBridge, RunContext, ToolGrants,
 };
 use tokio::sync::mpsc;
 
@@ -188,6 +188,14 @@ impl Executor {
         self.bridge.as_ref()
     }
 
+    /// Records decisions about calls; `None` without a store.
+    pub fn decisions(&self) -> Option<Decisions> {
+        match &self.bridge {
+            Some(bridge) => bridge.decisions(),
+            None => Some(Decisions::new(self.store.clone()?, None)),
+        }
+    }
+
     /// The project's store; `None` if the project keeps no state.
     pub fn store(&self) -> Option<&Store> {
         self.store.as_ref()
@@ -328,6 +336,7 @@ impl Executor {
         if let Some(bridge) = &self.bridge {
             let context = RunContext {
                 run_id: id.clone(),
+                session: session.map(|session| session.id().clone()),
                 caller,
                 grants: tools,
                 tool_timeout: request.limits.tool_timeout,

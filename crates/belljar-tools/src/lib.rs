@@ -4,6 +4,7 @@
 mod arguments;
 mod bridge;
 mod crash;
+mod decisions;
 mod local;
 mod names;
 mod record;
@@ -23,8 +24,9 @@ pub use arguments::{
     read as read_arguments, validate,
 };
 pub use belljar_policy::{
-    Annotations, Condition, Glob, Overrides, PolicyDecision, PolicyRule, PolicySubject,
-    PolicyVerdict, RuleError, Tool, ToolGrants, ToolPolicy, Trust,
+    AcceptedServer, Annotations, Condition, Glob, KeptRules, KeptRulesError, Overrides,
+    PolicyDecision, PolicyRule, PolicySubject, PolicyVerdict, RuleError, StandingRule, Tool,
+    ToolGrants, ToolPolicy, Trust, known_projects, prepare as prepare_kept_rules,
 };
 pub use bridge::{
     ApprovalNotice, AuditTiming, Bridge, BridgeConfig, CallObserver, JournalError, NoObserver,
@@ -32,6 +34,7 @@ pub use bridge::{
 };
 #[doc(hidden)]
 pub use crash::crash_point;
+pub use decisions::{Decisions, RecordedVerdict, VerdictError};
 pub use local::{LocalOutcome, LocalServer};
 pub use names::{Catalogue, ResolveError, Style, identifier};
 pub use results::{ToolFailure, ToolValue, value_of};

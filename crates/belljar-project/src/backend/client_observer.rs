@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use belljar_contract::{ApprovalId, ApprovalKind, RunId, Stream};
+use belljar_contract::{ApprovalId, ApprovalKind, RunId, Stream, decision_command};
 use belljar_runtime::Listener;
 use belljar_server::{ApprovalRequest, RunReporter};
 use belljar_tools::{ApprovalNotice, Tool, ToolReach};
@@ -36,6 +36,9 @@ impl belljar_tools::CallObserver for ClientObserver {
             line: notice.line,
             code_line: notice.code_line.clone(),
             expires_ms: u64::try_from(notice.expires_ms).ok(),
+            scopes: notice.scopes.clone(),
+            project: notice.project.clone(),
+            command: decision_command("approve", &notice.id, notice.project.as_deref()),
         });
     }
 

@@ -1,8 +1,9 @@
 //! The project's stored runs, approvals and events, as clients see them.
 
-use belljar_contract::RunId;
+use belljar_contract::{ApprovalKind, RunId, decision_command};
 use belljar_server::{ApprovalRequest, EventInfo, Records, RecordsError, RunInfo, StorageSizes};
 use belljar_store::{Approval, Approvals, RunSummary, StoreError, StoredEvent, Trouble};
+use belljar_tools::Bridge;
 use serde_json::{Map, Value};
 
 use super::ProjectBackend;
@@ -22,7 +23,8 @@ impl Records for ProjectBackend {
     async fn approvals(&self) -> Result<Vec<ApprovalRequest>, RecordsError> {
         let Some(store) = self.executor.store() else { return Ok(Vec::new()) };
         let pending = store.approvals(Approvals::Pending, now_ms()).await.map_err(records_error)?;
-        Ok(pending.into_iter().map(request).collect())
+        let bridge = self.executor.bridge();
+        Ok(pending.into_iter().map(|one| request(one, bridge)).collect())
     }
 
     async fn events(
@@ -53,9 +55,20 @@ impl Records for ProjectBackend {
 }
 
 /// An approval as clients see it.
-pub(super) fn request(Approval { asked, .. }: Approval) -> ApprovalRequest {
+pub(super) fn request(
+    Approval { asked, .. }: Approval,
+    bridge: Option<&Bridge>,
+) -> ApprovalRequest {
     let kind = asked.question.kind();
+    let project = bridge.and_then(Bridge::project);
+    let verb = match kind {
+        ApprovalKind::Call => "approve",
+        ApprovalKind::InDoubt => "retry",
+    };
     ApprovalRequest {
+        command: decision_command(verb, &asked.id, project.as_deref()),
+        scopes: bridge.map(|bridge| bridge.scopes(&asked)).unwrap_or_default(),
+        project,
         id: asked.id,
         kind,
         message: kind.message(),

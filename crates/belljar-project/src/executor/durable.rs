@@ -209,6 +209,7 @@ impl Executor {
             return Ok(not_durable(id, "there is no bridge to keep a journal of"));
         };
         let context = RunContext {
+            session: None,
             run_id: id.clone(),
             caller,
             grants: tools,

@@ -12,10 +12,13 @@ use std::{
     time::Duration,
 };
 
-use belljar_contract::{ApprovalId, ApprovalKind, ExecuteRequest, RunId, Stream, Verdict};
+use belljar_contract::{
+    ApprovalId, ApprovalKind, ConsentScope, ExecuteRequest, RunId, Stream, Verdict,
+    decision_command,
+};
 use belljar_server::{
-    ApprovalRequest, Backend, BackgroundMeter, DecisionError, EventInfo, MissingServer,
-    PassThrough, RunReport, RunReporter, SearchError, ToolMatch, ToolsFound,
+    ApprovalRequest, Backend, BackgroundMeter, DecisionError, DecisionReport, EventInfo,
+    MissingServer, PassThrough, RunReport, RunReporter, SearchError, ToolMatch, ToolsFound,
 };
 use serde_json::{Map, Value, json};
 use tokio::sync::{Notify, oneshot};
@@ -79,6 +82,15 @@ fn failed(id: &str, kind: &str, code: &str) -> Value {
 
 impl FakeBackend {
     async fn ask(&self, run: &str, observer: &RunReporter) -> Verdict {
+        self.ask_within(run, observer, &[]).await
+    }
+
+    async fn ask_within(
+        &self,
+        run: &str,
+        observer: &RunReporter,
+        scopes: &[ConsentScope],
+    ) -> Verdict {
         let (id, path) = {
             let number = self.next.fetch_add(1, Ordering::SeqCst);
             (format!("ap_{number}"), format!("/tmp/{number}"))
@@ -95,6 +107,9 @@ impl FakeBackend {
             line: Some(1),
             code_line: Some("await mcp.files.delete({path})".into()),
             expires_ms: None,
+            scopes: scopes.to_vec(),
+            project: Some("/srv/project".to_owned()),
+            command: decision_command("approve", &id, Some("/srv/project")),
         };
         self.asked.lock().unwrap().push(request.clone());
         observer.approval(request);
@@ -149,6 +164,19 @@ impl FakeBackend {
                     _ => failed(run, "PermissionError", "approval.denied"),
                 }
             }
+            ("ask", "wider") => match self.ask_within(run, observer, &ConsentScope::ALL).await {
+                Verdict::ApproveRule(rule) => ended(run, json!(rule.scope.as_str())),
+                Verdict::Approve => ended(run, json!("once")),
+                _ => failed(run, "PermissionError", "approval.denied"),
+            },
+            ("ask", "again") => {
+                for _ in 0..2 {
+                    if self.ask(run, observer).await != Verdict::Approve {
+                        return failed(run, "PermissionError", "approval.denied");
+                    }
+                }
+                ended(run, json!("deleted two"))
+            }
             ("ask", "then sleep") => {
                 self.ask(run, observer).await;
                 self.asleep.notify_one();
@@ -156,7 +184,7 @@ impl FakeBackend {
             }
             ("ask", _) => match self.ask(run, observer).await {
                 Verdict::Approve => ended(run, json!("deleted")),
-                Verdict::Deny | Verdict::Retry | Verdict::Use(_) => {
+                Verdict::ApproveRule(_) | Verdict::Deny | Verdict::Retry | Verdict::Use(_) => {
                     failed(run, "PermissionError", "approval.denied")
                 }
             },
@@ -187,7 +215,7 @@ impl Backend for FakeBackend {
         id: &ApprovalId,
         verdict: Verdict,
         by: &str,
-    ) -> Result<(), DecisionError> {
+    ) -> Result<DecisionReport, DecisionError> {
         let stored = self.stored.lock().unwrap().values_mut().find_map(|stored| {
             let waits = stored.waiting.iter().any(|one| one.id == *id);
             waits.then(|| *stored = report(&ended("run_stored", json!("resumed"))))
@@ -198,7 +226,7 @@ impl Backend for FakeBackend {
             sender.send(verdict.clone()).map_err(|_| DecisionError::Settled(id.clone()))?;
         }
         self.decided.lock().unwrap().push((id.to_string(), verdict, by.to_owned()));
-        Ok(())
+        Ok(DecisionReport::default())
     }
 
     async fn search_tools(&self, intent: &str, k: u32) -> Result<ToolsFound, SearchError> {

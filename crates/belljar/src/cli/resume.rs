@@ -99,7 +99,7 @@ async fn resume_run(
     signals: &mut SignalListener,
 ) -> (anyhow::Result<RunResult>, Option<StopSignal>) {
     let mut stop = None;
-    let observer = prompt::observer(executor.store());
+    let observer = prompt::observer(executor.decisions());
     let abort = async { stop = Some(wait_for_stop(signals, executor).await) };
     let resumed = executor.resume(id, observer, abort).await;
     let result = match resumed {

@@ -11,6 +11,7 @@ mod as_models_write;
 mod chaos;
 mod cli_approvals;
 mod cli_durable;
+mod cli_standing;
 mod cli_tools;
 mod client_reports;
 mod clients;

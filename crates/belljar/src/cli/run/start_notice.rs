@@ -35,7 +35,7 @@ pub(super) struct StartNotice {
 impl StartNotice {
     /// An observer that also asks about calls, as `prompt` does.
     pub(super) fn new(run_id: &str, has_intent: bool, executor: &Executor) -> Arc<Self> {
-        let (run_id, then) = (run_id.to_owned(), prompt::observer(executor.store()));
+        let (run_id, then) = (run_id.to_owned(), prompt::observer(executor.decisions()));
         Arc::new(Self { run_id, has_intent, is_prepared: Notify::new(), then })
     }
 

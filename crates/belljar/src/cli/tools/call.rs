@@ -45,12 +45,13 @@ pub(super) async fn call(
                 None => named(&arguments.argument, &tool)?,
             };
             let context = RunContext {
+                session: None,
                 run_id: run_id(),
                 caller: CALLER.to_owned(),
                 grants: ToolGrants::default(),
                 tool_timeout: arguments.timeout.unwrap_or(settings.limits(&[]).tool_timeout),
                 code: String::new(),
-                observer: prompt::observer(access.store.as_ref()),
+                observer: prompt::observer(access.bridge.decisions()),
             };
             let called = access.bridge.call(&context, &tool.qualified_name(), given.into()).await;
             called.map(ToolValue::into_json)

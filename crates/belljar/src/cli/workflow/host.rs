@@ -64,7 +64,7 @@ impl WorkflowContext<'_> {
             LaunchOutcome::Ready(executor) => *executor,
             LaunchOutcome::Not(result, stop) => return Ok(HostStart::Not(result, stop)),
         };
-        let observer = watch(prompt::observer(executor.store()));
+        let observer = watch(prompt::observer(executor.decisions()));
         let options = WorkflowOptions {
             permissions,
             observer,
