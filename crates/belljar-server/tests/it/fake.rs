@@ -119,6 +119,37 @@ impl FakeBackend {
         verdict
     }
 
+    /// A run that asks a person, in one of several ways.
+    async fn asking(&self, run: &str, how: &str, observer: &RunReporter) -> Value {
+        match how {
+            "twice" => match tokio::join!(self.ask(run, observer), self.ask(run, observer)) {
+                (Verdict::Approve, Verdict::Approve) => ended(run, json!("deleted twice")),
+                _ => failed(run, "PermissionError", "approval.denied"),
+            },
+            "wider" => match self.ask_within(run, observer, &ConsentScope::ALL).await {
+                Verdict::ApproveRule(rule) => ended(run, json!(rule.scope.as_str())),
+                Verdict::Approve => ended(run, json!("once")),
+                Verdict::Deny | Verdict::Retry | Verdict::Use(_) => {
+                    failed(run, "PermissionError", "approval.denied")
+                }
+            },
+            "again" => {
+                for _ in 0..2 {
+                    if self.ask(run, observer).await != Verdict::Approve {
+                        return failed(run, "PermissionError", "approval.denied");
+                    }
+                }
+                ended(run, json!("deleted two"))
+            }
+            _ => match self.ask(run, observer).await {
+                Verdict::Approve => ended(run, json!("deleted")),
+                Verdict::ApproveRule(_) | Verdict::Deny | Verdict::Retry | Verdict::Use(_) => {
+                    failed(run, "PermissionError", "approval.denied")
+                }
+            },
+        }
+    }
+
     pub(crate) async fn run(&self, run: &str, code: &str, observer: &RunReporter) -> Value {
         match code.split_once(' ').unwrap_or((code, "")) {
             ("return", value) => ended(run, serde_json::from_str(value).unwrap()),
@@ -158,36 +189,12 @@ impl FakeBackend {
                 self.asleep.notify_one();
                 std::future::pending().await
             }
-            ("ask", "twice") => {
-                match tokio::join!(self.ask(run, observer), self.ask(run, observer)) {
-                    (Verdict::Approve, Verdict::Approve) => ended(run, json!("deleted twice")),
-                    _ => failed(run, "PermissionError", "approval.denied"),
-                }
-            }
-            ("ask", "wider") => match self.ask_within(run, observer, &ConsentScope::ALL).await {
-                Verdict::ApproveRule(rule) => ended(run, json!(rule.scope.as_str())),
-                Verdict::Approve => ended(run, json!("once")),
-                _ => failed(run, "PermissionError", "approval.denied"),
-            },
-            ("ask", "again") => {
-                for _ in 0..2 {
-                    if self.ask(run, observer).await != Verdict::Approve {
-                        return failed(run, "PermissionError", "approval.denied");
-                    }
-                }
-                ended(run, json!("deleted two"))
-            }
             ("ask", "then sleep") => {
                 self.ask(run, observer).await;
                 self.asleep.notify_one();
                 std::future::pending().await
             }
-            ("ask", _) => match self.ask(run, observer).await {
-                Verdict::Approve => ended(run, json!("deleted")),
-                Verdict::ApproveRule(_) | Verdict::Deny | Verdict::Retry | Verdict::Use(_) => {
-                    failed(run, "PermissionError", "approval.denied")
-                }
-            },
+            ("ask", how) => self.asking(run, how, observer).await,
             ("panic", _) => panic!("as asked"),
             _ => failed(run, "RuntimeError", "runtime.thrown"),
         }
