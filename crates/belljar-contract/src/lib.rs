@@ -24,7 +24,10 @@ mod spelling;
 mod status;
 pub mod tokens;
 
-pub use approval::{ApprovalKind, ApprovalQuestion, Verdict};
+pub use approval::{
+    ApprovalKind, ApprovalQuestion, ConsentRule, ConsentScope, Verdict, decision_command,
+    shell_word,
+};
 pub use engine::{EngineMismatch, EngineName, EngineRow, UnknownEngine};
 pub use error::{ErrorCode, ErrorKind, RunError, head_and_tail, shortened};
 pub use grants::{

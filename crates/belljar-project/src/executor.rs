@@ -27,12 +27,14 @@ use std::{
 };
 
 use abort::Abort;
-use belljar_contract::{ErrorCode, Language, RunError, RunId, RunRequest, RunResult, RunStatus};
+use belljar_contract::{
+    ErrorCode, Language, RunError, RunId, RunRequest, RunResult, RunStatus, SessionId,
+};
 use belljar_runtime::{BridgeLink, GuestAsk, Listener, RunOptions, ToolFault, ToolLink, run_id};
 use belljar_server::BackgroundMeter;
 use belljar_store::Store;
 use belljar_tools::{
-    Bridge, CallObserver, NoObserver, PreparedRun, RunBridge, RunContext, ToolGrants,
+    Bridge, CallObserver, Decisions, NoObserver, PreparedRun, RunBridge, RunContext, ToolGrants,
 };
 use clock_note::ClockNote;
 use tokio::sync::mpsc;
@@ -146,10 +148,15 @@ impl Execution {
     }
 
     /// The request for the host, the context of its tool calls, and the listener for its output.
-    fn into_parts(self, id: &RunId) -> (RunRequest, RunContext, Option<Arc<dyn Listener>>) {
+    fn into_parts(
+        self,
+        id: &RunId,
+        session: Option<SessionId>,
+    ) -> (RunRequest, RunContext, Option<Arc<dyn Listener>>) {
         let Self { request, tools, caller, observer, listener, .. } = self;
         let context = RunContext {
             run_id: id.clone(),
+            session,
             caller,
             grants: tools,
             tool_timeout: request.limits.tool_timeout,
@@ -203,6 +210,14 @@ impl Executor {
     /// The bridge to the project's servers.
     pub fn bridge(&self) -> Option<&Bridge> {
         self.bridge.as_ref()
+    }
+
+    /// Records decisions about calls; `None` without a store.
+    pub fn decisions(&self) -> Option<Decisions> {
+        match &self.bridge {
+            Some(bridge) => bridge.decisions(),
+            None => Some(Decisions::new(self.store.clone()?, None)),
+        }
     }
 
     /// The project's store; `None` if the project keeps no state.
@@ -346,7 +361,8 @@ impl Executor {
         execution: Execution,
         abort: impl Future<Output = ()>,
     ) -> RunResult {
-        let (request, context, listener) = execution.into_parts(&id);
+        let session_id = session.map(|session| session.id().clone());
+        let (request, context, listener) = execution.into_parts(&id, session_id);
         let (mut link, mut calls) = (None, None);
         if let Some(bridge) = &self.bridge {
             let (tools, BridgeLink { asks, inputs }) = ToolLink::pair(None);

@@ -47,7 +47,7 @@ pub use executor::{
     Execution, Executor, ResumeError, ResumeOutcome, RunDurability, now_ms, run_status,
 };
 pub use owner::{is_owner_alive, watch_owners_in};
-pub use project::{Project, ProjectError};
+pub use project::{AcceptError, Acceptance, Project, ProjectError};
 pub use retention::{CollectionReport, RecordCollector, Retention, Sweep};
 pub use sandbox::{
     BuildError, RunBuilder, RunResultExt, Sandbox, SandboxBuilder, Session, SessionBuilder,

@@ -11,7 +11,7 @@ mod tests;
 
 use belljar_contract::{
     ApprovalKind, Change, ErrorCode, ErrorKind, Metrics, RunError, RunId, RunResult, RunStatus,
-    SessionId, ToolReport, Truncation, UnreturnedFile,
+    SessionId, ToolReport, Truncation, UnreturnedFile, decision_command,
 };
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde::Serialize;
@@ -194,11 +194,23 @@ fn waiting_value(run_id: &RunId, waiting: &[ApprovalRequest]) -> Value {
     let commands: Vec<_> = waiting.iter().map(command).collect();
     let (status, what) = match waiting.iter().any(|one| one.kind == ApprovalKind::InDoubt) {
         true => (RunStatus::InDoubt, "decide about a call that may have happened"),
-        false => (RunStatus::ApprovalRequired, "allow this call"),
+        false => (
+            RunStatus::ApprovalRequired,
+            if waiting.len() > 1 { "allow these calls" } else { "allow this call" },
+        ),
     };
+    let commands = match waiting {
+        [first, _, ..] if waiting.iter().all(|one| one.kind == ApprovalKind::Call) => {
+            // One decision for all of them.
+            let run = format!("--run {}", first.run_id);
+            format!("`{}`", decision_command("approve", &run, first.project.as_deref()))
+        }
+        _ => commands.join(", "),
+    };
+    let place = waiting.first().and_then(|one| one.project.as_deref());
+    let place = place.map(|project| format!(" (project {project})")).unwrap_or_default();
     let message = format!(
-        "A person has to {what}, in a terminal: {}. Tell the user, then call get_run.",
-        commands.join(", ")
+        "A person has to {what}{place}, in a terminal: {commands}. Tell the user, then call get_run."
     );
     let mut value = json!({
         "status": status,
@@ -216,11 +228,11 @@ fn waiting_value(run_id: &RunId, waiting: &[ApprovalRequest]) -> Value {
 
 /// How a person decides.
 fn command(one: &ApprovalRequest) -> String {
-    let id = &one.id;
+    let (id, command) = (&one.id, &one.command);
     match one.kind {
-        ApprovalKind::Call => format!("`belljar approvals approve {id}`"),
+        ApprovalKind::Call => format!("`{command}`"),
         ApprovalKind::InDoubt => format!(
-            "`belljar approvals retry {id}` to make it again, `use {id} --result JSON` if it \
+            "`{command}` to make it again, `use {id} --result JSON` if it \
              happened, `deny {id}` to have it fail"
         ),
     }

@@ -265,7 +265,9 @@ impl<B: Backend> Gateway<B> {
         }
         match (decided, live) {
             // The approval is still open, and asking again now would not help.
-            (Err(DecisionError::Failed(_)), _) => call.dismissed.push(id.to_string()),
+            (Err(DecisionError::Failed(_) | DecisionError::NoAnswer(_)), _) => {
+                call.dismissed.push(id.to_string());
+            }
             (_, Some(live)) => live.settled(id),
             (_, None) => {}
         }
@@ -303,18 +305,26 @@ impl<B: Backend> Gateway<B> {
                 let message = format!("no run has the id {run_id}");
                 return Ok(answer::no_report(None, ErrorCode::SandboxFailed, &message).into());
             };
-            let open = report.waiting.iter().find(|one| !call.is_dismissed(&one.id));
-            match (open, call.channel) {
-                (Some(open), Channel::Elicit) => {
-                    let verdict = follow::ask(&call.context, open).await;
-                    self.record_decision(&mut call, None, &open.id, verdict).await;
+            let open = report.waiting.iter().filter(|one| !call.is_dismissed(&one.id));
+            let open: Vec<&ApprovalRequest> = open.collect();
+            match (open.first(), call.channel) {
+                (Some(_), Channel::Elicit) => {
+                    let (ids, verdict) = follow::ask(&call.context, &open).await;
+                    for id in ids {
+                        self.record_decision(&mut call, None, &id, verdict.clone()).await;
+                    }
                 }
                 (Some(_), Channel::InputRequired) => {
                     return self.ask_for_approvals(&call, run_id, &report.waiting);
                 }
                 // A person may decide elsewhere in the meantime.
-                (Some(_), Channel::None) if !left.is_zero() => sleep(POLL_INTERVAL).await,
+                (Some(_), Channel::None)
+                    if !left.is_zero() && self.shared.told.are_known(&report.waiting) =>
+                {
+                    sleep(POLL_INTERVAL).await;
+                }
                 (Some(_), Channel::None) | (None, _) => {
+                    self.shared.told.remember(&report.waiting);
                     return Ok(stored_answer(&call, run_id, &report));
                 }
             }
@@ -339,6 +349,7 @@ impl<B: Backend> Gateway<B> {
             }
             FollowResult::Waiting { run_id, waiting } => {
                 self.shared.runs.keep_findable(&run_id, &live);
+                self.shared.told.remember(&waiting);
                 let all_dismissed = waiting.iter().all(|one| call.is_dismissed(&one.id));
                 if call.channel == Channel::InputRequired && !all_dismissed {
                     return self.ask_for_approvals(&call, &run_id, &waiting);

@@ -29,6 +29,7 @@ use crate::{
     recent::RecentRuns,
     resources,
     token::random_bytes,
+    told::ToldQuestions,
     tools,
     traces::Traces,
 };
@@ -64,6 +65,7 @@ pub struct Gateway<B> {
 pub(crate) struct GatewayState<B> {
     pub(crate) backend: Arc<B>,
     pub(crate) runs: LiveRuns,
+    pub(crate) told: ToldQuestions,
     pub(crate) recent: RecentRuns,
     pub(crate) metrics: Arc<ServerMetrics>,
     pub(crate) traces: Option<Traces>,
@@ -93,6 +95,7 @@ impl<B: Backend> Gateway<B> {
         backend.measure_with(BackgroundMeter::new(Arc::clone(&metrics), traces.clone()));
         let stopping = CancellationToken::new();
         let shared = GatewayState {
+            told: ToldQuestions::default(),
             backend,
             runs,
             recent,

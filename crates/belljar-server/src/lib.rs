@@ -34,14 +34,15 @@ mod start;
 mod stdio;
 mod storage;
 mod token;
+mod told;
 mod tools;
 mod traces;
 mod unambiguous;
 mod workflows;
 
 pub use backend::{
-    ApprovalRequest, Backend, DecisionError, EndRun, MissingServer, PassThrough, PendingRun,
-    RunReport, RunReporter, RunState, SearchError, ToolMatch, ToolsFound,
+    ApprovalRequest, Backend, DecisionError, DecisionReport, EndRun, MissingServer, PassThrough,
+    PendingRun, RunReport, RunReporter, RunState, SearchError, ToolMatch, ToolsFound,
 };
 pub use gateway::{Gateway, ServerOptions};
 pub use guard::{AllowedSources, Auth};

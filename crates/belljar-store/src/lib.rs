@@ -31,7 +31,9 @@ mod upkeep;
 mod workflows;
 mod writer;
 
-pub use approvals::{Approval, ApprovalState, Approvals, DecideError, NewApproval};
+pub use approvals::{
+    Approval, ApprovalState, Approvals, ConsentTerms, DecideError, GivenRule, NewApproval,
+};
 pub use audit::{AuditFilter, AuditId, AuditRow, SENT};
 pub use error::{StoreError, Trouble};
 pub use events::StoredEvent;

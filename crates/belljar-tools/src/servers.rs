@@ -86,6 +86,8 @@ pub struct ServerSpec {
     transport: TransportSpec,
     /// Whether the annotations of its tools are believed.
     pub trusted: bool,
+    /// Whether the user has chosen it: it is in the user's own file, or the user accepted it.
+    pub chosen: bool,
     /// How many calls it gets at once; at least one.
     pub max_concurrent: usize,
     /// How many calls it gets in any minute.
@@ -177,6 +179,7 @@ impl ServerSpec {
             name: name.to_owned(),
             transport,
             trusted: raw.trusted,
+            chosen: false,
             max_concurrent: raw.max_concurrent.unwrap_or(DEFAULT_MAX_CONCURRENT),
             rate_per_minute: raw.rate_per_minute,
             timeout: seconds("timeout", raw.timeout, DEFAULT_TIMEOUT)?,

@@ -46,7 +46,7 @@ use clap::{CommandFactory as _, Parser as _};
 use serde::Serialize;
 use tracing_subscriber::filter::LevelFilter;
 
-use arguments::{Arguments, CliCommand};
+use arguments::{ApprovalsArguments, Arguments, CliCommand};
 use terminal::{
     json_text::{Layout, lay_out},
     style::{self, TextRole, TextStyle},
@@ -83,7 +83,14 @@ pub(crate) fn main() -> ExitCode {
 
 fn execute(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let config = arguments.config.as_deref();
-    let locations = locations_of_this_process(arguments.state_dir.as_deref())?;
+    let mut locations = locations_of_this_process(arguments.state_dir.as_deref())?;
+    if let CliCommand::Approvals(ApprovalsArguments { project: Some(at), .. }) = &arguments.command
+    {
+        // The directory as the system names it, without links: a project is known by that name.
+        env::set_current_dir(at)
+            .with_context(|| format!("cannot use the project in {}", at.display()))?;
+        locations.current = env::current_dir().ok();
+    }
     let settings = || {
         print_untrusted_files(&locations);
         ProjectSettings::load(config, &locations)
@@ -149,6 +156,7 @@ fn locations_of_this_process(state: Option<&Path>) -> anyhow::Result<ConfigLocat
         state: state.context("cannot make the path of the state directory absolute")?,
         home: absolute("HOME"),
         config_home: absolute("XDG_CONFIG_HOME"),
+        state_home: absolute("XDG_STATE_HOME"),
         // A configuration is text, so variables that are not UTF-8 cannot be part of it.
         variables: env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))

@@ -24,7 +24,8 @@ impl belljar_tools::CallObserver for ClientObserver {
     }
 
     fn approval_waits(&self, notice: &ApprovalNotice) {
-        self.observer.approval(request(notice.asked.clone()));
+        let (scopes, project) = (notice.scopes.clone(), notice.project.clone());
+        self.observer.approval(request(notice.asked.clone(), scopes, project));
     }
 
     fn approval_over(&self, id: &ApprovalId) {

@@ -1,10 +1,11 @@
 //! The project's stored runs, approvals and events, as clients see them.
 
-use belljar_contract::RunId;
+use belljar_contract::{ApprovalKind, ConsentScope, RunId, decision_command};
 use belljar_server::{
     ApprovalRequest, EventInfo, Records, RecordsError, RunInfo, StorageSizes, StoredBlob,
 };
 use belljar_store::{Approvals, NewApproval, RunSummary, StoreError, StoredEvent, Trouble};
+use belljar_tools::Bridge;
 use serde_json::{Map, Value};
 
 use super::ProjectBackend;
@@ -24,7 +25,8 @@ impl Records for ProjectBackend {
     async fn approvals(&self) -> Result<Vec<ApprovalRequest>, RecordsError> {
         let Some(store) = self.executor.store() else { return Ok(Vec::new()) };
         let pending = store.approvals(Approvals::Pending, now_ms()).await.map_err(records_error)?;
-        Ok(pending.into_iter().map(|approval| request(approval.asked)).collect())
+        let bridge = self.executor.bridge();
+        Ok(pending.into_iter().map(|one| stored_request(one.asked, bridge)).collect())
     }
 
     async fn events(
@@ -62,9 +64,26 @@ impl Records for ProjectBackend {
 }
 
 /// An approval as clients see it.
-pub(super) fn request(asked: NewApproval) -> ApprovalRequest {
+pub(super) fn stored_request(asked: NewApproval, bridge: Option<&Bridge>) -> ApprovalRequest {
+    let scopes = bridge.map(|bridge| bridge.scopes(&asked)).unwrap_or_default();
+    request(asked, scopes, bridge.and_then(Bridge::project))
+}
+
+/// An approval with the scopes that a yes may have, and the root of its project.
+pub(super) fn request(
+    asked: NewApproval,
+    scopes: Vec<ConsentScope>,
+    project: Option<String>,
+) -> ApprovalRequest {
     let kind = asked.question.kind();
+    let verb = match kind {
+        ApprovalKind::Call => "approve",
+        ApprovalKind::InDoubt => "retry",
+    };
     ApprovalRequest {
+        command: decision_command(verb, &asked.id, project.as_deref()),
+        scopes,
+        project,
         id: asked.id,
         kind,
         message: kind.message(),

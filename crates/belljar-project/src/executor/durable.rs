@@ -208,7 +208,7 @@ impl Executor {
         let (Some(bridge), Some(RunJournal { lease, .. })) = (&self.bridge, &run.journal) else {
             return Ok(not_durable(id, "there is no bridge to keep a journal of"));
         };
-        let (request, context, listener) = execution.into_parts(&id);
+        let (request, context, listener) = execution.into_parts(&id, None);
         let began_ms = durable.now_ms;
         let (tools, BridgeLink { asks, inputs }) = ToolLink::pair(Some(durable));
         let sink = move |input| inputs.send(input);

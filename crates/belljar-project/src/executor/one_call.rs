@@ -78,7 +78,16 @@ impl Executor {
         let OneCall { id, caller, tool, arguments, grants, tool_timeout, observer } = call;
         let active = self.active_runs.enter(&id);
         let code = String::new();
-        let run = RunContext { run_id: id.clone(), caller, grants, tool_timeout, code, observer };
+        let session = None;
+        let run = RunContext {
+            run_id: id.clone(),
+            session,
+            caller,
+            grants,
+            tool_timeout,
+            code,
+            observer,
+        };
         let journal = (store.clone(), lease.clone());
         let result = match bridge.call_durable(run, journal, &tool, arguments).await {
             Ok(Ok(json)) => completed(id, json),

@@ -12,7 +12,7 @@ use belljar_contract::{
     RunStatus, Verdict, Workspace,
 };
 use belljar_store::{Approval, Approvals};
-use belljar_tools::{ApprovalNotice, Glob, LISTING_TIMEOUT, ToolGrants, ToolReach, crash_point};
+use belljar_tools::{Glob, LISTING_TIMEOUT, ToolGrants, ToolReach, crash_point};
 use belljar_workflow::{Code, Job, TaskFailure, TaskOutcome, TaskStart, TaskWork};
 use serde_json::value::to_raw_value;
 
@@ -251,7 +251,11 @@ impl TaskPerformer {
             for approval in of_run {
                 if !announced.contains(&approval.asked.id) {
                     announced.push(approval.asked.id.clone());
-                    self.options.observer.approval_waits(&notice(approval));
+                    if let Some(bridge) = self.executor.bridge() {
+                        let reason = reason(&approval);
+                        let notice = bridge.notice(approval.asked, reason);
+                        self.options.observer.approval_waits(&notice);
+                    }
                 }
             }
             tokio::select! {
@@ -299,11 +303,9 @@ fn file_name(instance: &str, language: Language) -> String {
     format!("{}.{extension}", instance.chars().take(60).map(plain).collect::<String>())
 }
 
-fn notice(approval: Approval) -> ApprovalNotice {
-    let asked = approval.asked;
-    let reason = match asked.is_in_doubt() {
-        true => "it may have happened: `retry`, `use` or `deny`".to_owned(),
-        false => String::new(),
-    };
-    ApprovalNotice { asked, reason }
+fn reason(approval: &Approval) -> &'static str {
+    match approval.asked.is_in_doubt() {
+        true => "it may have happened: `retry`, `use` or `deny`",
+        false => "",
+    }
 }

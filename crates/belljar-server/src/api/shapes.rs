@@ -68,6 +68,12 @@ pub(super) struct ApprovalList {
 pub(super) struct RecordedDecision {
     pub(super) id: ApprovalId,
     pub(super) decision: ApprovalDecision,
+    /// The rule that was approved with the call, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) rule: Option<String>,
+    /// Other calls that waited, and that the rule has answered.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) also: Vec<ApprovalId>,
 }
 
 /// The events, oldest first.

@@ -317,7 +317,7 @@ impl<B: Backend> Gateway<B> {
             Some(Verdict::Approve) => "approve",
             Some(Verdict::Deny) => "reject",
             // Questions of workflows only have the answers yes and no.
-            Some(Verdict::Retry | Verdict::Use(_)) | None => return,
+            Some(Verdict::ApproveRule(_) | Verdict::Retry | Verdict::Use(_)) | None => return,
         };
         let fields = [("command", name), ("decision", decision)];
         let fields = fields.map(|(field, text)| (field.to_owned(), Value::from(text)));

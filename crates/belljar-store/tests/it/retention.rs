@@ -43,6 +43,7 @@ fn approval(id: &str, run: &str, expires_ms: i64) -> NewApproval {
         code_line: None,
         created_ms: 1,
         expires_ms,
+        terms: belljar_store::ConsentTerms::default(),
     }
 }
 

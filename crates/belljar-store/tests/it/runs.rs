@@ -119,6 +119,7 @@ async fn reliability_4_unfinished_runs_are_found() {
         code_line: None,
         created_ms: 6,
         expires_ms: 20,
+        terms: belljar_store::ConsentTerms::default(),
     };
     store.request_approval(question).await.unwrap();
     assert_eq!(found(6).await, [of("a", "running", false), of("d", "in_doubt", true)]);

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use belljar_contract::{ApprovalId, ApprovalQuestion, ErrorCode, RunId, hex};
-use belljar_store::{Approval, ApprovalState, NewApproval, Store, StoreError};
+use belljar_contract::{ApprovalId, ApprovalQuestion, ConsentScope, ErrorCode, RunId, hex};
+use belljar_store::{Approval, ApprovalState, ConsentTerms, NewApproval, Store, StoreError};
 use belljar_wire::{ToolCall, ToolFault};
 use sha2::{Digest, Sha256};
 
@@ -17,6 +17,35 @@ pub struct ApprovalNotice {
     pub asked: NewApproval,
     /// The rule or default that made policy ask.
     pub reason: String,
+    /// The scopes that a yes may have, the shortest first.
+    pub scopes: Vec<ConsentScope>,
+    /// The root of the project, for a command that works from any directory.
+    pub project: Option<String>,
+}
+
+impl Bridge {
+    /// The scopes that a yes to a call may have, the shortest first.
+    pub fn scopes(&self, asked: &NewApproval) -> Vec<ConsentScope> {
+        let terms = &asked.terms;
+        let is_possible = |scope: &ConsentScope| match scope {
+            ConsentScope::Once | ConsentScope::Run => true,
+            ConsentScope::Session => terms.session.is_some(),
+            ConsentScope::Always => self.config.kept.is_some(),
+        };
+        let all = ConsentScope::ALL.into_iter().filter(|scope| *scope <= terms.widest);
+        if asked.is_in_doubt() { Vec::new() } else { all.filter(is_possible).collect() }
+    }
+
+    /// The root of the project, as commands name it.
+    pub fn project(&self) -> Option<String> {
+        Some(self.config.kept.as_ref()?.project().to_str()?.to_owned())
+    }
+
+    /// A call that waits, as it is shown to a person.
+    pub fn notice(&self, asked: NewApproval, reason: &str) -> ApprovalNotice {
+        let (scopes, project) = (self.scopes(&asked), self.project());
+        ApprovalNotice { asked, reason: reason.to_owned(), scopes, project }
+    }
 }
 
 /// The decision about a call.
@@ -40,7 +69,7 @@ impl Bridge {
         run: &RunContext,
         call: &ToolCall,
         tool: &str,
-        question: ApprovalQuestion,
+        (question, terms): (ApprovalQuestion, ConsentTerms),
     ) -> Result<Approval, ToolFault> {
         let now_ms = (self.config.now_ms)();
         let time = match question {
@@ -60,7 +89,14 @@ impl Bridge {
             code_line: code_line(&run.code, call.line),
             created_ms: now_ms,
             expires_ms: now_ms.saturating_add(i64::try_from(time.as_millis()).unwrap_or(i64::MAX)),
+            terms,
         };
+        if let Some(kept) = &self.config.kept
+            && let Err(error) = kept.remember_project()
+        {
+            let error = &error as &dyn std::error::Error;
+            tracing::debug!(error, "this project's approvals are not found from elsewhere");
+        }
         let approval =
             store.request_approval(asked.clone()).await.map_err(|error| store_failed(&error))?;
         let is_same = approval.asked.tool == asked.tool
@@ -73,6 +109,18 @@ impl Bridge {
         Ok(approval)
     }
 
+    /// Whether a person was asked about this call before.
+    pub(super) async fn is_asked_already(
+        &self,
+        run: &RunContext,
+        call: &ToolCall,
+    ) -> Result<bool, ToolFault> {
+        let Some(store) = &self.config.store else { return Ok(false) };
+        let id = approval_id(&run.run_id, call.call, ApprovalQuestion::MayCall);
+        let found = store.approval(&id, (self.config.now_ms)()).await;
+        found.map(|found| found.is_some()).map_err(|error| store_failed(&error))
+    }
+
     /// Waits until a person decides, or time runs out.
     pub(super) async fn wait_for_consent(
         &self,
@@ -83,7 +131,7 @@ impl Bridge {
     ) -> Result<Consent, ToolFault> {
         let mut state = approval.state;
         if state == ApprovalState::Pending {
-            let notice = ApprovalNotice { asked: approval.asked, reason: reason.to_owned() };
+            let notice = self.notice(approval.asked, reason);
             run.observer.approval_waits(&notice);
             let id = &notice.asked.id;
             let mut waits = PendingApproval { store, id: Some(id), now_ms: self.config.now_ms };

@@ -6,7 +6,7 @@ use super::{Catalogue, ResolveError, Style, identifier};
 use crate::{Tool, spelling::fold};
 
 fn tool(server: &str, name: &str) -> Tool {
-    Tool::bare(server, name)
+    crate::bare_tool::bare_tool(server, name)
 }
 
 fn catalogue(names: &[(&str, &str)]) -> Catalogue {

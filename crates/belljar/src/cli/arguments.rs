@@ -27,10 +27,10 @@ pub(crate) use grants::{GrantArguments, OfRun, OfWorkflow, WorkspaceArguments};
 pub(crate) use limits::LimitArguments;
 pub(crate) use project::{
     ApprovalsArguments, ApprovalsCommand, ApprovalsListArguments, ApprovalsShowArguments,
-    AuditArguments, BackupArguments, BlobArguments, DecideArguments, GcArguments, ResumeArguments,
-    RunsArguments, RunsCommand, RunsRmArguments, ToolArguments, ToolsCallArguments, ToolsCommand,
-    ToolsDescribeArguments, ToolsListArguments, ToolsSearchArguments, ToolsTypesArguments,
-    TypesLanguage, UseArguments,
+    ApproveArguments, AuditArguments, BackupArguments, BlobArguments, DecideArguments, GcArguments,
+    ResumeArguments, RulesArguments, RulesCommand, RunsArguments, RunsCommand, RunsRmArguments,
+    ToolArguments, ToolsAcceptArguments, ToolsCallArguments, ToolsCommand, ToolsDescribeArguments,
+    ToolsListArguments, ToolsSearchArguments, ToolsTypesArguments, TypesLanguage, UseArguments,
 };
 pub(crate) use session::{
     SessionCommand, SessionExecArguments, SessionForkArguments, SessionNewArguments,

@@ -3,6 +3,7 @@
 
 use std::io::{self, Write as _};
 
+use belljar_contract::shell_word;
 use belljar_project::{Executor, Project, Sandbox};
 use belljar_store::{PriorFile, Store};
 
@@ -37,15 +38,6 @@ pub(crate) fn command_in(project: &Project) -> String {
             format!("cd {root} && belljar --state-dir {state}")
         }
     }
-}
-
-/// A word as a shell reads it back.
-fn shell_word(text: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@%:,".contains(c);
-    if !text.is_empty() && text.chars().all(is_plain) {
-        return text.to_owned();
-    }
-    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 fn warn_if_empty(store: &Store) -> io::Result<()> {

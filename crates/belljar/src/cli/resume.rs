@@ -101,7 +101,7 @@ async fn resume_run(
     signals: &mut SignalListener,
 ) -> (anyhow::Result<RunResult>, Option<StopSignal>) {
     let mut stop = None;
-    let observer = prompt::observer(executor.store(), project, ApprovalWait::Wait);
+    let observer = prompt::observer(executor.decisions(), project, ApprovalWait::Wait);
     let abort = async { stop = Some(wait_for_stop(signals, executor).await) };
     let resumed = executor.resume(id, observer, abort).await;
     let result = match resumed {

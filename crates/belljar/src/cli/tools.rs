@@ -12,14 +12,14 @@ use std::{
     time::Duration,
 };
 
-use belljar_project::Project;
 use belljar_project::config::{ConfigLocations, ProjectSettings};
+use belljar_project::{Acceptance, Project};
 use belljar_runtime::ToolFault;
 use belljar_store::Store;
 use belljar_tools::{Bridge, Catalogue, UpstreamError};
 
 use super::{
-    arguments::ToolsCommand,
+    arguments::{ToolsAcceptArguments, ToolsCommand},
     project::open_store,
     runtime,
     signals::SignalListener,
@@ -45,11 +45,15 @@ pub(crate) fn tools(
         let hint = "add servers to .mcp.json, or under [mcp_servers] in belljar.toml";
         writeln!(io::stderr(), "no MCP servers are configured; {hint}")?;
     }
+    if let ToolsCommand::Accept(arguments) = command {
+        return accept(arguments, &project);
+    }
     let access = ToolAccess::open(&project)?;
     runtime()?.block_on(async {
         let mut signals = SignalListener::listen()?;
         let work = async {
             match command {
+                ToolsCommand::Accept(arguments) => accept(arguments, &project),
                 ToolsCommand::List(arguments) => list::list(arguments, settings, &access).await,
                 ToolsCommand::Describe(arguments) => describe::describe(arguments, &access).await,
                 ToolsCommand::Types(arguments) => describe::types(arguments, &access).await,
@@ -69,6 +73,21 @@ pub(crate) fn tools(
         }
         done
     })
+}
+
+/// Accepts a server of the project, or takes that back.
+fn accept(arguments: &ToolsAcceptArguments, project: &Project) -> anyhow::Result<ExitCode> {
+    let server = &arguments.server;
+    let (accepts, text) = match arguments.retract {
+        false => (
+            Acceptance::Accepted,
+            "is accepted as it is configured now: its tools that only read do not ask",
+        ),
+        true => (Acceptance::Retracted, "is not accepted any more"),
+    };
+    project.accept(server, accepts)?;
+    writeln!(io::stdout(), "server {} {text}", visible(server))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// The servers, and the store for approvals and audit.

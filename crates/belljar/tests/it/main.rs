@@ -12,6 +12,7 @@ mod chaos;
 mod cli_approvals;
 mod cli_durable;
 mod cli_run;
+mod cli_standing;
 mod cli_tools;
 mod client_reports;
 mod clients;

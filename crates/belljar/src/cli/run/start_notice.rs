@@ -56,7 +56,7 @@ impl StartNotice {
         executor: &Executor,
         project: &Project,
     ) -> Arc<Self> {
-        let then = prompt::observer(executor.store(), project, options.wait);
+        let then = prompt::observer(executor.decisions(), project, options.wait);
         let phase = match executor.bridge() {
             Some(_) => RunPhase::Servers,
             None => RunPhase::Code,

@@ -52,13 +52,14 @@ pub(super) async fn call(
                 }
             };
             let context = RunContext {
+                session: None,
                 run_id: run_id(),
                 caller: CALLER.to_owned(),
                 grants: ToolGrants::default(),
                 tool_timeout: arguments.timeout.unwrap_or(settings.limits(&[]).tool_timeout),
                 code: String::new(),
                 observer: prompt::observer(
-                    access.store.as_ref(),
+                    access.bridge.decisions(),
                     project,
                     ApprovalWait::of(arguments.no_wait),
                 ),

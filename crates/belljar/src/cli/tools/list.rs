@@ -74,7 +74,7 @@ struct ToolRow<'a> {
 }
 
 impl<'a> ToolRow<'a> {
-    fn of(tool: &'a Tool, PolicyDecision { verdict, reason }: PolicyDecision) -> Self {
+    fn of(tool: &'a Tool, PolicyDecision { verdict, reason, .. }: PolicyDecision) -> Self {
         Self {
             name: tool.qualified_name(),
             server: &tool.server,

@@ -64,7 +64,8 @@ impl WorkflowContext<'_> {
             LaunchOutcome::Ready(executor) => *executor,
             LaunchOutcome::Not(result, stop) => return Ok(HostStart::Not(result, stop)),
         };
-        let observer = watch(prompt::observer(executor.store(), self.project, ApprovalWait::Wait));
+        let observer =
+            watch(prompt::observer(executor.decisions(), self.project, ApprovalWait::Wait));
         let options = WorkflowOptions {
             permissions,
             observer,

@@ -1,7 +1,7 @@
 """What every client program is asked to do, and how it answers.
 
-    PROGRAM --code CODE [--language L] [--mode M] [--decide approve|deny|close] --http URL --token T
-    PROGRAM --code CODE [--language L] [--mode M] [--decide approve|deny|close] --stdio COMMAND ARGUMENT...
+    PROGRAM --code CODE [--language L] [--mode M] [--decide approve|deny|close|run|always] --http URL --token T
+    PROGRAM --code CODE [--language L] [--mode M] [--decide approve|deny|close|run|always] --stdio COMMAND ARGUMENT...
 
 It lists the tools, calls execute_code, and prints one line of JSON (with --run ID instead of --code,
 those that can decide look at that run with get_run):
@@ -40,7 +40,7 @@ def asked():
     what.add_argument("--run")
     parser.add_argument("--language")
     parser.add_argument("--mode", default="auto", help="protocol: auto, legacy or 2026-07-28")
-    parser.add_argument("--decide", choices=["approve", "deny", "close"])
+    parser.add_argument("--decide", choices=["approve", "deny", "close", "run", "always"])
     parser.add_argument("--files", action="store_true")
     parser.add_argument("--http")
     parser.add_argument("--token")

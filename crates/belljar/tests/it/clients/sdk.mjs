@@ -33,7 +33,9 @@ if (given.decide) {
   client.setRequestHandler(ElicitRequestSchema, async () =>
     given.decide === "close"
       ? { action: "cancel" }
-      : { action: "accept", content: { approve: given.decide === "approve" } },
+      : ["run", "always"].includes(given.decide)
+        ? { action: "accept", content: { decision: given.decide } }
+        : { action: "accept", content: { approve: given.decide === "approve" } },
   );
 }
 await client.connect(transport);

@@ -47,6 +47,32 @@ pub enum RuleError {
     /// A condition is not a text, number or boolean.
     #[error("the condition on `{0}` is not a text, number or boolean")]
     NoScalar(String),
+    /// A name or a pattern would not look like what it is.
+    #[error("{0:?} has characters that a person would not see as they are")]
+    Deceptive(String),
+}
+
+impl Condition {
+    /// The condition that is written as this value.
+    pub(super) fn from_value(argument: &str, wanted: Value) -> Result<Self, RuleError> {
+        if argument.is_empty() {
+            return Err(RuleError::NoArgument);
+        }
+        match wanted {
+            Value::String(pattern) => Ok(Self::Matches(Glob::new(pattern))),
+            Value::Bool(_) | Value::Number(_) => Ok(Self::Is(wanted)),
+            Value::Null | Value::Array(_) | Value::Object(_) => {
+                Err(RuleError::NoScalar(argument.to_owned()))
+            }
+        }
+    }
+
+    pub(super) fn to_value(&self) -> Value {
+        match self {
+            Self::Matches(glob) => Value::from(glob.as_str()),
+            Self::Is(value) => value.clone(),
+        }
+    }
 }
 
 impl PolicyRule {
@@ -61,16 +87,7 @@ impl PolicyRule {
 
     /// The same rule, only for calls whose argument (`a.b` is `b` within `a`) is as said.
     pub fn when(mut self, argument: &str, wanted: Value) -> Result<Self, RuleError> {
-        if argument.is_empty() {
-            return Err(RuleError::NoArgument);
-        }
-        let condition = match wanted {
-            Value::String(pattern) => Condition::Matches(Glob::new(pattern)),
-            Value::Bool(_) | Value::Number(_) => Condition::Is(wanted),
-            Value::Null | Value::Array(_) | Value::Object(_) => {
-                return Err(RuleError::NoScalar(argument.to_owned()));
-            }
-        };
+        let condition = Condition::from_value(argument, wanted)?;
         self.when.insert(argument.to_owned(), condition);
         Ok(self)
     }
@@ -149,10 +166,7 @@ impl Serialize for PolicyRule {
         let when: BTreeMap<&str, Value> = self
             .when
             .iter()
-            .map(|(argument, condition)| match condition {
-                Condition::Matches(glob) => (argument.as_str(), Value::from(glob.as_str())),
-                Condition::Is(value) => (argument.as_str(), value.clone()),
-            })
+            .map(|(argument, condition)| (argument.as_str(), condition.to_value()))
             .collect();
         let mut table = to.serialize_map(None)?;
         table.serialize_entry("tool", &self.tool)?;
@@ -203,7 +217,7 @@ impl<'de> Visitor<'de> for RuleVisitor {
 }
 
 /// TOML reads a bare `a.b = 1` as a table within a table: both ways of writing mean one thing.
-fn flattened(when: Map<String, Value>) -> Vec<(String, Value)> {
+pub(super) fn flattened(when: Map<String, Value>) -> Vec<(String, Value)> {
     let mut flat = Vec::new();
     for (argument, wanted) in when {
         match wanted {

@@ -8,12 +8,15 @@ mod condition;
 mod glob;
 mod own_state;
 mod rule;
+mod standing;
 
+use belljar_contract::ConsentScope;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 pub use glob::Glob;
 pub use rule::{Condition, PolicyRule, RuleError};
+pub use standing::{Coverage, StandingRule};
 
 use condition::MatchMode;
 
@@ -63,6 +66,9 @@ pub struct ToolGrants {
 pub enum Trust {
     /// Its annotations are believed.
     Trusted,
+    /// The user has chosen the server, and has not said how far to trust it: it is believed if it says
+    /// that a tool only reads, and does not say that the tool reaches beyond the server.
+    Chosen,
     /// Its annotations are only shown.
     Untrusted,
 }
@@ -126,6 +132,9 @@ pub struct PolicyDecision {
     pub verdict: PolicyVerdict,
     /// Why, in words for the operator, the audit row and the guest.
     pub reason: String,
+    /// If a person is asked: the longest that a yes may last.
+    #[serde(default)]
+    pub widest: ConsentScope,
 }
 
 impl ToolPolicy {
@@ -157,10 +166,9 @@ impl ToolPolicy {
             return PolicyDecision::new(PolicyVerdict::Deny, reason);
         }
         if let Some(rule) = first(&self.ask, MatchMode::Any) {
-            return PolicyDecision::new(
-                PolicyVerdict::Ask,
-                format!("the operator's policy asks for {rule}"),
-            );
+            let reason = format!("the operator's policy asks for {rule}");
+            // The file says to ask: a yes for good would contradict it.
+            return PolicyDecision::new(PolicyVerdict::Ask, reason).at_most(ConsentScope::Session);
         }
         if own_state::is_named(arguments) {
             return PolicyDecision::new(PolicyVerdict::Ask, own_state::REASON);
@@ -209,8 +217,8 @@ impl ToolPolicy {
 impl Overrides {
     /// Whether the operator, or a trusted server, says that the tool changes nothing.
     pub fn is_read_only(&self, tool: &Tool, trust: Trust) -> bool {
-        let hinted = trust == Trust::Trusted && tool.annotations.read_only == Some(true);
-        hinted || matches_any(&self.read_only, &tool.qualified_name())
+        is_believed_read_only(tool.annotations, trust)
+            || matches_any(&self.read_only, &tool.qualified_name())
     }
 
     /// Whether the operator, or a trusted server, says that repeating a call does no harm. A tool that
@@ -238,7 +246,11 @@ impl ToolGrants {
 
 impl PolicyDecision {
     fn new(verdict: PolicyVerdict, reason: impl Into<String>) -> Self {
-        Self { verdict, reason: reason.into() }
+        Self { verdict, reason: reason.into(), widest: ConsentScope::Once }
+    }
+
+    fn at_most(self, widest: ConsentScope) -> Self {
+        Self { widest, ..self }
     }
 }
 
@@ -253,14 +265,14 @@ fn by_default(
     if matches_any(&overrides.read_only, name) {
         return PolicyDecision::new(PolicyVerdict::Allow, "the operator says that it is read-only");
     }
-    let trusted = trust == Trust::Trusted;
-    if trusted && hints.read_only == Some(true) {
-        return PolicyDecision::new(
-            PolicyVerdict::Allow,
-            "its server is trusted and says it is read-only",
-        );
+    if is_believed_read_only(hints, trust) {
+        let reason = match trust {
+            Trust::Chosen => "its server is one of the user's own and says it is read-only",
+            Trust::Trusted | Trust::Untrusted => "its server is trusted and says it is read-only",
+        };
+        return PolicyDecision::new(PolicyVerdict::Allow, reason);
     }
-    if trusted && hints.destructive == Some(false) {
+    if trust == Trust::Trusted && hints.destructive == Some(false) {
         let reason = "its server is trusted and says it destroys nothing";
         return PolicyDecision::new(PolicyVerdict::Allow, reason);
     }
@@ -269,14 +281,28 @@ fn by_default(
     }
     let reason = match trust {
         Trust::Trusted => "no rule covers it, and it may destroy something",
+        Trust::Chosen => "no rule covers it, and its server is not marked trusted",
         Trust::Untrusted => "no rule covers it, and its server is not trusted",
     };
-    PolicyDecision::new(PolicyVerdict::Ask, reason)
+    PolicyDecision::new(PolicyVerdict::Ask, reason).at_most(ConsentScope::Always)
+}
+
+/// Whether the hint that a tool changes nothing counts. What a tool reads may be sent on in the
+/// arguments of one that reaches beyond its server, so for that one the user's choice is not enough.
+fn is_believed_read_only(hints: Annotations, trust: Trust) -> bool {
+    hints.read_only == Some(true)
+        && match trust {
+            Trust::Trusted => true,
+            Trust::Chosen => hints.open_world != Some(true),
+            Trust::Untrusted => false,
+        }
 }
 
 fn matches_any(globs: &[Glob], name: &str) -> bool {
     globs.iter().any(|glob| glob.matches(name))
 }
 
+#[cfg(test)]
+mod consent_tests;
 #[cfg(test)]
 mod tests;

@@ -7,11 +7,13 @@
 use icu_normalizer::ComposingNormalizerBorrowed;
 use serde_json::{Map, Value};
 
-/// The directory, as every project calls it.
-const NAME: &str = ".belljar";
+/// The directory, as every project calls it, and the end of the path of the one with the rules that a user
+/// approved for good.
+const NAMES: [&str; 2] = [".belljar", "belljar/approvals"];
 
 /// Why such a call asks.
-pub(super) const REASON: &str = "its arguments name .belljar, where the token and the records are";
+pub(super) const REASON: &str = "its arguments name .belljar or belljar/approvals, where the token, the records and the approved \
+     rules are";
 
 /// Whether a text or a key in the arguments contains the name, in any spelling.
 pub(super) fn is_named(arguments: &Map<String, Value>) -> bool {
@@ -28,13 +30,11 @@ fn is_in_value(value: &Value) -> bool {
 }
 
 fn is_in(text: &str) -> bool {
-    let name = NAME.as_bytes();
-    let has = |text: &str| {
+    let names = |text: &str, name: &str| {
+        let name = name.as_bytes();
         text.as_bytes().windows(name.len()).any(|window| window.eq_ignore_ascii_case(name))
     };
-    if text.len() < name.len() {
-        return false;
-    }
+    let has = |text: &str| NAMES.iter().any(|name| names(text, name));
     let is_plain = text.is_ascii() && !text.contains('%');
     has(text) || !is_plain && has(&plain(text))
 }
