@@ -1,0 +1,4 @@
+function fail(message) { console.error("error: " + message); process.exit(3); }
+console.log("checking");
+if (![1, 2, 3].includes(4)) fail("4 is missing");
+console.log("never");
