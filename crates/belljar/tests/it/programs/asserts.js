@@ -1,3 +1,4 @@
+// A program to run side by side with Node: asserts.
 const assert = require("node:assert");
 const check = (name, f) => { try { f(); console.log("ok", name); } catch (e) { console.log(e.name, e.code, e.message.split("\n")[0]); } };
 check("equal", () => assert.equal(1, "1"));

@@ -1,3 +1,4 @@
+// A program to run side by side with Node: big numbers and maths.
 const factorial = (n) => (n <= 1n ? 1n : n * factorial(n - 1n));
 console.log(factorial(30n), 2n ** 100n % 97n, BigInt.asUintN(8, 300n), -7n / 2n, typeof 1n, 0x1fn, BigInt("123") + 1n);
 console.log((1234.5678).toFixed(2), (0.000001234).toExponential(2), (255).toString(2), parseInt("ff", 16), (1e21).toLocaleString("en-US"), (0.1).toPrecision(20), (25).toString(36));

@@ -1,3 +1,4 @@
+// A program to run side by side with Node: buffers.
 const { Buffer } = require("node:buffer");
 const b = Buffer.alloc(12);
 b.writeUInt32BE(0xdeadbeef, 0); b.writeInt16LE(-2, 4); b.writeDoubleBE; b.write("héy", 6, "utf8");

@@ -1,3 +1,4 @@
+// A program to run side by side with Node: deep clone and merge.
 const isObject = (x) => x !== null && typeof x === "object" && !Array.isArray(x);
 const merge = (a, b) => Object.fromEntries([...new Set([...Object.keys(a), ...Object.keys(b)])].map((k) => [k, isObject(a[k]) && isObject(b[k]) ? merge(a[k], b[k]) : k in b ? b[k] : a[k]]));
 console.log(merge({ a: { x: 1, y: [1] }, k: 0 }, { a: { y: [2], z: null }, n: undefined }));

@@ -1,3 +1,4 @@
+// A program to run side by side with Node: hash and encode.
 const crypto = require("crypto");
 const text = "The quick brown fox — žluťoučký kůň";
 for (const algorithm of ["md5", "sha1", "sha256", "sha512"]) {

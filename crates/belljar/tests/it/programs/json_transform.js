@@ -1,3 +1,4 @@
+// A program to run side by side with Node: json transform.
 const data = { users: [{ id: 1, name: "Ana", tags: ["x", "y"], address: { city: "Rome" } }, { id: 2, name: "Bo", tags: [], address: null }], meta: { "page-size": 2 } };
 const pick = (o, ...ks) => Object.fromEntries(ks.filter((k) => k in o).map((k) => [k, o[k]]));
 console.log(data.users.map(({ name, address, ...rest }) => ({ ...pick(rest, "id"), name, city: address?.city ?? "?", n: rest.tags?.length })));

@@ -1,3 +1,4 @@
+// A program to run side by side with Node: print everything.
 const circular = { name: "loop" }; circular.self = circular;
 console.log(circular);
 console.log([1, "two", null, undefined, true, 4n, Symbol("s"), () => 1, function named() {}, class A {}, class B extends Array {}]);

@@ -1,3 +1,4 @@
+// A program to run side by side with Node: process stdout.
 const total = 5;
 for (let i = 0; i <= total; i++) process.stdout.write(`\rProgress: ${Math.round((i / total) * 100)}%`);
 process.stdout.write("\n");

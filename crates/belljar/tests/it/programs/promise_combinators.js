@@ -1,3 +1,4 @@
+// A program to run side by side with Node: promise combinators.
 const later = (value, ms, fail = false) => new Promise((ok, no) => setTimeout(() => (fail ? no(new Error(value)) : ok(value)), ms));
 process.nextTick(() => console.log("tick"));
 Promise.resolve().then(() => console.log("then"));

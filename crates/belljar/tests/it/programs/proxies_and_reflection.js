@@ -1,3 +1,4 @@
+// A program to run side by side with Node: proxies and reflection.
 const log = [];
 const watched = new Proxy({ a: 1 }, { get(t, k, r) { log.push(`get ${String(k)}`); return Reflect.get(t, k, r); }, set(t, k, v) { log.push(`set ${k}=${v}`); t[k] = v * 2; return true; }, has: (t, k) => k.startsWith("a"), deleteProperty() { return false; }, ownKeys: () => ["a", "z"], getOwnPropertyDescriptor: () => ({ enumerable: true, configurable: true, value: 0 }) });
 watched.b = 5; console.log(watched.b, "abc" in watched, "x" in watched, Object.keys(watched), log);

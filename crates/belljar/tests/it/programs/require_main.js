@@ -1,3 +1,4 @@
+// A program to run side by side with Node: require main.
 "use strict";
 const path = require("path"), os = require("os");
 function add(a, b) { return a + b; }

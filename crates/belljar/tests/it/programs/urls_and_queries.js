@@ -1,3 +1,4 @@
+// A program to run side by side with Node: urls and queries.
 const { URL: NodeURL, URLSearchParams: Params, fileURLToPath, pathToFileURL } = require("url");
 const url = new URL("https://user:pa%20ss@Example.com:8443/a/../b c?x=1&y=two&x=3#frag");
 console.log(url.href, url.hostname, url.port, url.pathname, url.searchParams.getAll("x"), NodeURL === URL);

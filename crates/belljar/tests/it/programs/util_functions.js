@@ -1,3 +1,4 @@
+// A program to run side by side with Node: util functions.
 const util = require("util");
 console.log(util.inspect({ a: { b: { c: { d: 1 } } } }, { depth: null, compact: false }), util.format("%s=%d", "x", 5, { y: 1 }));
 console.log(util.isDeepStrictEqual({ a: [1] }, { a: [1] }), util.types.isDate(new Date()), util.inspect("str"), util.inspect(new Map([[1, 2]]), { showHidden: false }));

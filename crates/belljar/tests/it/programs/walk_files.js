@@ -1,3 +1,4 @@
+// A program to run side by side with Node: walk files.
 const fs = require("fs");
 const path = require("path");
 fs.mkdirSync("site/posts/2024", { recursive: true });

@@ -1,3 +1,4 @@
+// A program to run side by side with Node: word frequency.
 const text = `It was the best of times, it was the worst of times, it was the age of wisdom...
 It was the age of foolishness — naïve café-goers said "déjà vu" (it's 100% true).`;
 const words = text.toLowerCase().match(/\p{L}+(?:['’-]\p{L}+)*/gu);
