@@ -25,6 +25,7 @@ macro_rules! guest_files {
 const FILES: &[(&str, &str)] = guest_files![
     "errors",
     "timers",
+    "wording",
     "values",
     "inspect-text",
     "inspect-kinds",

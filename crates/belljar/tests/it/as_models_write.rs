@@ -38,12 +38,18 @@ fn code_without_a_language_runs_as_what_it_is() {
         let result = run(&["-c", code]);
         assert_eq!((&result["result"], &result["logs"]), (&value, &json!([])), "{result:#}");
     }
-    for (code, stated) in
-        [("const x = ;", false), ("def f(:\n  pass", false), ("def f(:\n  pass", true)]
-    {
+    for (code, error, stated) in [
+        ("const x = ;", "syntax.invalid", false),
+        ("def f(:\n  pass", "syntax.invalid", false),
+        ("def f(:\n  pass", "syntax.invalid", true),
+        ("echo hi | tr a-z A-Z", "syntax.invalid", false),
+        ("ls -la", "runtime.thrown", false),
+        ("ls -la", "runtime.thrown", true),
+        ("throw new Error('x')", "runtime.thrown", true),
+    ] {
         let flags: &[&str] = if stated { &["-l", "ts", "-c", code] } else { &["-c", code] };
         let result = run(flags);
-        assert_eq!(result["error"]["code"], "syntax.invalid", "{result:#}");
+        assert_eq!(result["error"]["code"], error, "{result:#}");
         let hint = result["error"]["hint"].as_str().unwrap_or_default();
         assert_eq!(hint.contains("state `language`"), !stated, "{hint}");
     }

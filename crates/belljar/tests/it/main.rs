@@ -47,6 +47,7 @@ mod other_projects;
 mod owners;
 #[path = "../../../belljar-testing/shared/place.rs"]
 mod place;
+mod programs;
 mod project_support;
 mod protected;
 mod real_servers;

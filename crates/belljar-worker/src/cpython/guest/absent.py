@@ -8,6 +8,9 @@ import errno
 import functools
 
 NO_NETWORK = "there is no network in this run"
+MAX_ATTEMPTS = 10
+# The hosts that the code of this run tried to reach.
+attempts: list = []
 _REFUSALS = (errno.EPERM, errno.EACCES, errno.ENETUNREACH, errno.EHOSTUNREACH, errno.EAFNOSUPPORT)
 
 
@@ -26,7 +29,8 @@ def _patch_socket() -> None:
             try:
                 return real(*arguments, **options)
             except OSError as error:
-                _explain(error)
+                if _explain(error):
+                    _note(real, arguments)
                 raise
 
         return call
@@ -41,14 +45,25 @@ def _patch_socket() -> None:
     socket.socket.connect = connect
 
 
-def _explain(error: OSError) -> None:
-    """Adds the reason to an error of the system, which has a number and a text."""
+def _note(real, arguments) -> None:
+    """Remembers who was to be reached: code that catches the error leaves no other trace of it."""
+    # A socket knows no address yet, and its first argument is itself.
+    named = arguments[:1] if real.__name__ != "__init__" else ()
+    for place in named:
+        host = str(place[0] if isinstance(place, tuple) and place else place)
+        if host not in attempts and len(attempts) < MAX_ATTEMPTS:
+            attempts.append(host)
+
+
+def _explain(error: OSError) -> bool:
+    """Adds the reason to an error of the system, which has a number and a text; whether it is of the network."""
     if type(error).__name__ != "gaierror" and error.errno not in _REFUSALS:
-        return
+        return False
     if len(error.args) == 2 and isinstance(error.args[1], str) and NO_NETWORK not in error.args[1]:
         text = f"{error.args[1]} ({NO_NETWORK}: pass data in with `context`, or call a tool)"
         error.args = (error.args[0], text)
         error.strerror = text
+    return True
 
 
 def _patch_pools() -> None:

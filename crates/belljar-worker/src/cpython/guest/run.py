@@ -15,7 +15,7 @@ import types
 from os import access, chdir, getpid
 from time import monotonic
 
-from . import durable, figures, notebook, patches, procfs, restrict, state, trace
+from . import absent, durable, figures, notebook, patches, procfs, restrict, state, trace
 from .arrivals import Arrivals
 from .calls import Calls
 from .capture import FdCapture
@@ -96,6 +96,7 @@ class Run:
         if self.grants.get("permissive") or "subprocess" in self.grants.get("modules", ()):
             self.capture.start()
         procfs.begin(self.limits["memory_bytes"])
+        absent.attempts.clear()
         self._set_clock(self.limits["wall_ms"] / 1000)
 
     def _set_clock(self, seconds: float) -> None:
@@ -136,6 +137,7 @@ class Run:
             self.link.artifact(WORK)
             if _is_there(OUTPUT) and os.path.isdir(OUTPUT):
                 self.link.artifact(OUTPUT)
+        self._report_attempts(answer)
         if answer[0] == "done":
             self.link.done(*answer[1:])
         else:
@@ -143,6 +145,12 @@ class Run:
         if self._session and not is_clear:
             # Nothing waits for this work.
             self._clear_away(answer)
+
+    def _report_attempts(self, answer) -> None:
+        """Says for the log which hosts the code tried to reach, if it caught the errors."""
+        is_told = answer[0] != "done" and answer[1].get("code") == "permission.network"
+        for host in () if is_told else absent.attempts:
+            self.link.denied(f"network: {host}")
 
     def _clear_away(self, answer) -> None:
         """Cleans the process for the next run of the session."""
@@ -191,7 +199,9 @@ class Run:
         if isinstance(error, AlarmExit):
             return self.reporter.alarm(trace.told_place_of(error, self.source), ALARM_STATUS)
         if isinstance(error, SystemExit):
-            return self.reporter.exit(error, self.streams)
+            report = self.reporter.exit(error, self.streams)
+            self._run_exit_functions()
+            return report
         report = self.reporter.thrown(error)
         if not isinstance(error, MemoryError):
             self._run_exit_functions()
