@@ -242,7 +242,7 @@ async fn a_result_has_the_canonical_shape() {
         "error": null, "metrics": null,
         "isolation": {"tier": "full", "engine": "quickjs", "layers": null, "memory": "rlimit"},
         "truncated": {"stdout": false, "stderr": false, "logs": false, "result": false, "state": false},
-        "artifacts": [], "changes": [], "tools": {"discovered": [], "injected": []},
+        "artifacts": [], "unreturned": {"files": [], "more": false}, "changes": [], "tools": {"discovered": [], "injected": []},
         "cached": false, "session_id": null, "state": {}, "lossy": true
     });
     assert_eq!(shape, expected);

@@ -33,13 +33,14 @@ use crate::HostLink;
 const CHUNK_BYTES: usize = 64 << 10;
 /// The beginning of a line waits this long for its end.
 const FLUSH_AFTER: Duration = Duration::from_millis(20);
-/// After bash has ended: silence of this length means that all is tail,
-const SILENCE: Duration = Duration::from_millis(20);
+/// After bash has ended: silence of this length means that all is tail. It delays only runs whose children
+/// still hold the streams, and a busy machine lets a child wait for some 20 ms before it speaks;
+const SILENCE: Duration = Duration::from_millis(50);
 /// and this is the end in any case.
 const GRACE: Duration = Duration::from_millis(200);
 
 /// How long a session's shell has to end by itself when its time is up.
-const KILL_DELAY: Duration = Duration::from_millis(30);
+const KILL_DELAY: Duration = Duration::from_millis(50);
 
 /// A bash that has ended: its status, and the facts that its output shows.
 #[derive(Debug)]
@@ -199,8 +200,7 @@ impl Pump<'_> {
         // All of the state was written before the shell ended.
         (self.stdout, self.stderr) = (None, None);
         while self.left.is_some() && self.step(Some(Duration::ZERO), true)? == PumpStep::Read {}
-        self.forward.flush()?;
-        Ok(self.forward.finish(status, limit.is_some_and(|limit| limit.is_overdue)))
+        self.forward.finish(status, limit.is_some_and(|limit| limit.is_overdue))
     }
 
     /// Which of stdout, stderr, refusals, the state and the process has something to read.
@@ -247,6 +247,9 @@ struct Forwarder<'a> {
     rewriter: StderrRewriter<'a>,
     out_lines: LineBuffer,
     error_lines: LineBuffer,
+    /// The same bytes, in lines that are whole however they were printed: a program may write its
+    /// message in pieces, with time between them.
+    whole_error_lines: LineBuffer,
     last_line: JsonLine,
     tail: StderrTail,
     refusals: RefusedCommands,
@@ -260,6 +263,7 @@ impl<'a> Forwarder<'a> {
             rewriter: StderrRewriter::new(run),
             out_lines: LineBuffer::default(),
             error_lines: LineBuffer::default(),
+            whole_error_lines: LineBuffer::default(),
             last_line: JsonLine::new(run.limits.result_bytes as usize),
             tail: StderrTail::default(),
             refusals: RefusedCommands::default(),
@@ -283,7 +287,9 @@ impl<'a> Forwarder<'a> {
 
     fn stderr(&mut self, bytes: &[u8]) -> io::Result<()> {
         let Self { host, rewriter, tail, refusals, .. } = self;
-        self.error_lines.push(bytes, |text| print_error(host, rewriter, tail, refusals, text))
+        self.whole_error_lines
+            .push(bytes, |line| read_error_line(host, rewriter, tail, refusals, line))?;
+        self.error_lines.push(bytes, |text| print_error(host, rewriter, text))
     }
 
     fn refused(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -297,15 +303,19 @@ impl<'a> Forwarder<'a> {
         self.out_lines.is_pending() || self.error_lines.is_pending()
     }
 
+    /// Prints the beginnings of lines without waiting for their ends.
     fn flush(&mut self) -> io::Result<()> {
-        let Self { host, rewriter, tail, refusals, .. } = self;
+        let Self { host, rewriter, .. } = self;
         self.out_lines.flush(|text| print(host, Stream::Stdout, text))?;
-        self.error_lines.flush(|text| print_error(host, rewriter, tail, refusals, text))
+        self.error_lines.flush(|text| print_error(host, rewriter, text))
     }
 
-    fn finish(self, status: ExitStatus, is_overdue: bool) -> ShellExit {
-        let Self { last_line, tail, refusals, left, .. } = self;
-        ShellExit { status, is_overdue, left, last_line: last_line.finish(), tail, refusals }
+    fn finish(mut self, status: ExitStatus, is_overdue: bool) -> io::Result<ShellExit> {
+        self.flush()?;
+        let Self { host, rewriter, mut tail, mut refusals, last_line, left, .. } = self;
+        self.whole_error_lines
+            .flush(|line| read_error_line(host, &rewriter, &mut tail, &mut refusals, line))?;
+        Ok(ShellExit { status, is_overdue, left, last_line: last_line.finish(), tail, refusals })
     }
 }
 
@@ -313,18 +323,24 @@ fn print(host: &HostLink, stream: Stream, text: &[u8]) -> io::Result<()> {
     host.send(&Event::Print { stream, text: text.to_vec() })
 }
 
-fn print_error(
+fn print_error(host: &HostLink, rewriter: &StderrRewriter<'_>, text: &[u8]) -> io::Result<()> {
+    let cleaned = rewriter.as_if_a_file(text);
+    print(host, Stream::Stderr, cleaned.as_deref().unwrap_or(text))
+}
+
+/// Keeps a line of standard error for the end of the run, and reports the attempt that it is about.
+fn read_error_line(
     host: &HostLink,
     rewriter: &StderrRewriter<'_>,
     tail: &mut StderrTail,
     refusals: &mut RefusedCommands,
-    text: &[u8],
+    line: &[u8],
 ) -> io::Result<()> {
-    let cleaned = rewriter.as_if_a_file(text);
-    let text = cleaned.as_deref().unwrap_or(text);
-    text.split(|byte| *byte == b'\n').for_each(|line| tail.push(line));
-    if let Some(attempt) = refusals.scan_line(text, rewriter) {
-        host.send(&Event::Denied { attempt })?;
+    let cleaned = rewriter.as_if_a_file(line);
+    let line = cleaned.as_deref().unwrap_or(line);
+    line.split(|byte| *byte == b'\n').for_each(|line| tail.push(line));
+    match refusals.scan_line(line, rewriter) {
+        Some(attempt) => host.send(&Event::Denied { attempt }),
+        None => Ok(()),
     }
-    print(host, Stream::Stderr, text)
 }

@@ -21,6 +21,13 @@ fn a_refused_command_is_a_permission_error() {
         ("timeout 5 git x", "git", "git", 127),
         ("bash -c 'git x'", "git", "git", 127),
         ("sh -c 'git x'", "git", "git", 127),
+        // A message that is written in pieces, as some shells do.
+        (
+            "printf 'sh: 1: ' >&2; sleep 0.1; printf 'git: ' >&2; sleep 0.1; echo 'not found' >&2; exit 127",
+            "git",
+            "git",
+            127,
+        ),
         ("command git x", "git", "git x", 126),
         ("git x 2>/dev/null", "git", "git x", 126),
         ("IFS=,; set -u; git a b", "git", "git a b", 126),
