@@ -121,7 +121,7 @@ fn execute(arguments: Arguments) -> anyhow::Result<ExitCode> {
         CliCommand::Demo(demo) => demo::demo(demo),
         CliCommand::DemoServer => demo::serve(),
         // A broken project must not keep `doctor` from examining the machine.
-        CliCommand::Doctor(doctor) => doctor::doctor(doctor, project().ok().as_ref()),
+        CliCommand::Doctor(doctor) => doctor::doctor(doctor, project()),
     }
 }
 

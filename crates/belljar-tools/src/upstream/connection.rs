@@ -483,7 +483,12 @@ fn not_begun(error: &ClientInitializeError, liveness: &Liveness) -> StartError {
         ClientInitializeError::ConnectionClosed(_) => match liveness.disconnected() {
             // The other handshake would not change that.
             Some(why) => return StartError::new(why),
-            None => "it exited before it sent anything".to_owned(),
+            None => {
+                let error = StartError::new("it exited before it sent anything").with_hint(
+                    "start its command in a terminal: an MCP server waits there for input",
+                );
+                return StartError { is_handshake: true, ..error };
+            }
         },
         other => shorten(&other.to_string()),
     };

@@ -165,6 +165,8 @@ async fn backs_off() -> Result<(), Failed> {
         return Err(format!("{error:?}").into());
     };
     assert_eq!(why, "it exited before it sent anything");
+    let hint = "start its command in a terminal: an MCP server waits there for input";
+    assert_eq!(error.hint().as_deref(), Some(hint));
     assert_eq!(log, "KEY is not set");
     assert!(!error.to_string().contains("KEY"), "what a server logs is for operators");
     // Short pauses are waited for, then it is said that there is one.

@@ -28,6 +28,8 @@ use super::{
 
 /// Together with the column of names this fits an ordinary terminal.
 const TEXT_WIDTH: usize = 72;
+/// The finding about the files that configure the project.
+const CONFIGURATION: &str = "configuration";
 
 /// All findings and the verdict, also the JSON output.
 #[derive(Debug, Serialize)]
@@ -63,6 +65,8 @@ struct EngineFinding {
 enum DoctorVerdict {
     Full,
     Refused,
+    /// Code would run, but a configuration file is not valid.
+    ConfigurationInvalid,
     /// Code would run, but the project's store cannot be used.
     StoreUnusable,
 }
@@ -70,7 +74,7 @@ enum DoctorVerdict {
 /// Runs `belljar doctor`: tries every layer and reports which ones this machine enforces.
 pub(crate) fn doctor(
     arguments: DoctorArguments,
-    project: Option<&Project>,
+    project: anyhow::Result<Project>,
 ) -> anyhow::Result<ExitCode> {
     let diagnosis = runtime()?.block_on(diagnose(project));
     if arguments.json {
@@ -80,11 +84,13 @@ pub(crate) fn doctor(
     }
     Ok(match diagnosis.verdict {
         DoctorVerdict::Full => ExitCode::SUCCESS,
-        DoctorVerdict::Refused | DoctorVerdict::StoreUnusable => ExitCode::FAILURE,
+        DoctorVerdict::Refused
+        | DoctorVerdict::ConfigurationInvalid
+        | DoctorVerdict::StoreUnusable => ExitCode::FAILURE,
     })
 }
 
-async fn diagnose(project: Option<&Project>) -> Diagnosis {
+async fn diagnose(project: anyhow::Result<Project>) -> Diagnosis {
     let findings = examine(Path::new("/proc/self/exe")).await.unwrap_or_else(|error| {
         vec![Finding {
             layer: "examination".to_owned(),
@@ -95,10 +101,13 @@ async fn diagnose(project: Option<&Project>) -> Diagnosis {
     });
     let (run, mut extras) = try_runs().await;
     let store = match project {
-        Some(project) => examine_store(project, &mut extras).await,
-        None => None,
+        Ok(project) => examine_store(&project, &mut extras).await,
+        Err(error) => {
+            extras.push(configuration_finding(&error));
+            None
+        }
     };
-    let verdict = with_store(verdict(&findings, &run), &extras);
+    let verdict = with_extras(verdict(&findings, &run), &extras);
     Diagnosis {
         version: env!("CARGO_PKG_VERSION"),
         kernel: kernel_release(),
@@ -111,6 +120,19 @@ async fn diagnose(project: Option<&Project>) -> Diagnosis {
         store,
         verdict,
     }
+}
+
+/// Why the project cannot be opened, without the excerpt of the file.
+fn configuration_finding(error: &anyhow::Error) -> Finding {
+    let message = format!("{error:#}");
+    let is_excerpt = |line: &&str| {
+        let number = line.split_once('|').map(|(number, _)| number.trim());
+        number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    let lines: Vec<_> = message.lines().filter(|line| !is_excerpt(line)).collect();
+    let (layer, detail) = (CONFIGURATION.to_owned(), lines.join(" "));
+    let remedy = Some("commands that use the project refuse to start until it is corrected".into());
+    Finding { layer, state: FindingState::Missing, detail, remedy }
 }
 
 /// Reads the whole store of the project, if it has one, and reports its size or its fault.
@@ -218,13 +240,16 @@ fn verdict(findings: &[Finding], run: &RunResult) -> DoctorVerdict {
     if none_missing && ran { DoctorVerdict::Full } else { DoctorVerdict::Refused }
 }
 
-/// Lowers the verdict if the store is unusable: nothing else among the extras is marked as missing.
-fn with_store(verdict: DoctorVerdict, extras: &[Finding]) -> DoctorVerdict {
-    let is_unusable = extras.iter().any(|extra| extra.state == FindingState::Missing);
-    if verdict == DoctorVerdict::Full && is_unusable {
-        DoctorVerdict::StoreUnusable
-    } else {
-        verdict
+/// Lowers the verdict if the configuration or the store is unusable: nothing else among the extras is
+/// marked as missing.
+fn with_extras(verdict: DoctorVerdict, extras: &[Finding]) -> DoctorVerdict {
+    let unusable = extras.iter().find(|extra| extra.state == FindingState::Missing);
+    match unusable {
+        Some(extra) if verdict == DoctorVerdict::Full && extra.layer == CONFIGURATION => {
+            DoctorVerdict::ConfigurationInvalid
+        }
+        Some(_) if verdict == DoctorVerdict::Full => DoctorVerdict::StoreUnusable,
+        _ => verdict,
     }
 }
 
@@ -332,6 +357,11 @@ fn verdict_text(diagnosis: &Diagnosis, style: TextStyle) -> String {
             "{}: Belljar runs no code on this machine, because a layer of the sandbox is missing.\n\
              Fix the lines marked ✗ above, then run `belljar doctor` again.\n",
             style.paint(TextRole::Bad, "refused")
+        ),
+        DoctorVerdict::ConfigurationInvalid => format!(
+            "{}: every layer works, but Belljar cannot use the configuration of this project.\n\
+             Correct it as `configuration` above says, then run `belljar doctor` again.\n",
+            style.paint(TextRole::Bad, "configuration invalid")
         ),
         DoctorVerdict::StoreUnusable => format!(
             "{}: every layer works, but this project's store cannot be used.\n\

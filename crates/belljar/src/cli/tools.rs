@@ -34,6 +34,11 @@ use super::{
 /// only just being started.
 const LISTED: Duration = Duration::from_secs(30);
 
+/// How to configure the first server.
+const NO_SERVERS: &str = "\
+add servers to .mcp.json, or under [mcp_servers] in belljar.toml, for example in .mcp.json:
+  {\"mcpServers\": {\"NAME\": {\"command\": \"PROGRAM\", \"args\": []}}}";
+
 /// Runs `belljar tools`: lists, describes, searches and calls tools, without a sandbox.
 pub(crate) fn tools(
     command: &ToolsCommand,
@@ -42,8 +47,7 @@ pub(crate) fn tools(
 ) -> anyhow::Result<ExitCode> {
     let project = Project::find(locations, settings)?;
     if !project.has_servers() {
-        let hint = "add servers to .mcp.json, or under [mcp_servers] in belljar.toml";
-        writeln!(io::stderr(), "no MCP servers are configured; {hint}")?;
+        writeln!(io::stderr(), "no MCP servers are configured; {NO_SERVERS}")?;
     }
     if let ToolsCommand::Accept(arguments) = command {
         return accept(arguments, &project);

@@ -36,6 +36,17 @@ impl Client {
         serving: Option<&RunningServer>,
         asked: &[&str],
     ) -> Value {
+        match serving {
+            Some(serving) => {
+                let connection = ["--http", &serving.url, "--token", &serving.token];
+                self.ask_over(project, &connection, asked)
+            }
+            None => self.ask_over(project, &["--stdio", BELLJAR, "serve", "--stdio"], asked),
+        }
+    }
+
+    /// The same over a connection that the program is given as its last arguments.
+    pub(crate) fn ask_over(self, project: &Project, connection: &[&str], asked: &[&str]) -> Value {
         let modules = || installed("clients", "npm/node_modules");
         let interpreter = match self.environment {
             Some(name) => installed("clients", &format!("venv/{name}/bin/python")),
@@ -48,11 +59,7 @@ impl Client {
         if self.environment.is_none() {
             command.args(["--modules", &modules()]);
         }
-        command.args(self.options).args(asked);
-        match serving {
-            Some(serving) => command.args(["--http", &serving.url, "--token", &serving.token]),
-            None => command.args(["--stdio", BELLJAR, "serve", "--stdio"]),
-        };
+        command.args(self.options).args(asked).args(connection);
         let (status, stdout, stderr) = project.finish(self.program, &mut command);
         assert!(status.success(), "{self:?}: {stdout}{stderr}");
         serde_json::from_str(stdout.trim())

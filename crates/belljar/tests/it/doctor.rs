@@ -60,6 +60,36 @@ fn a12_the_engines_of_this_machine_are_listed() {
     assert!(shown.contains(&format!("bash: {bash}")), "{shown}");
 }
 
+/// A project that no command can use is not reported as working; a valid file is the control.
+#[sandboxed]
+#[test]
+fn i3_an_invalid_configuration_is_reported() {
+    let place = Place::new();
+    place.file("work/belljar.toml", "[limits]\nmemory = \"1GiB\"\n");
+    let good = place.belljar(&["doctor", "--json"]);
+    assert_eq!((good.status, &good.json()["verdict"]), (Some(0), &json!("full")), "{good:#?}");
+    for (name, text, reason) in [
+        ("work/belljar.toml", "[limits]\nmemroy = \"1GiB\"\n", "unknown field `memroy`"),
+        ("work/.mcp.json", "{ \"mcpServers\": ", "not a list of MCP servers"),
+    ] {
+        let place = Place::new();
+        place.file(name, text);
+        let bad = place.belljar(&["doctor", "--json"]);
+        assert_eq!(bad.status, Some(1), "{bad:#?}");
+        assert_eq!(bad.json()["verdict"], "configuration_invalid", "{bad:#?}");
+        let extras = bad.json()["extras"].clone();
+        let finding = extras.as_array().unwrap().last().unwrap();
+        assert_eq!(
+            (&finding["layer"], &finding["state"]),
+            (&json!("configuration"), &json!("missing"))
+        );
+        let detail = finding["detail"].as_str().unwrap();
+        assert!(detail.contains(reason) && !detail.contains('|'), "{detail}");
+        let shown = place.belljar(&["doctor"]);
+        assert!(shown.stdout.contains("configuration invalid: every layer works"), "{shown:#?}");
+    }
+}
+
 #[test]
 fn i3_without_user_namespaces_it_says_what_is_missing_and_how_to_fix_it() {
     let outcome = without_user_namespaces("doctor --json");

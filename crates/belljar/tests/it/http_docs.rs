@@ -25,7 +25,7 @@ fn examples(kind: &str) -> Vec<(String, String)> {
 }
 
 /// Whether a text is what a promise says.
-fn keeps(promise: &str, text: &str) -> bool {
+pub(crate) fn keeps(promise: &str, text: &str) -> bool {
     let mut parts = promise.split('…');
     let mut rest = match parts.next().and_then(|first| text.strip_prefix(first)) {
         Some(rest) => rest,

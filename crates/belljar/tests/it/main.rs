@@ -42,6 +42,7 @@ mod languages;
 mod ledger_support;
 mod mcp_support;
 mod measured;
+mod newcomer;
 mod orphans;
 mod other_projects;
 mod owners;

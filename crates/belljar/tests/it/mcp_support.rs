@@ -4,6 +4,7 @@ use std::{
     fs::{self, File},
     io::{Read as _, Write as _},
     net::TcpStream,
+    os::unix::fs::symlink,
     path::PathBuf,
     process::{Child, Command, ExitStatus, Stdio},
     time::{Duration, Instant},
@@ -44,6 +45,18 @@ impl Project {
         project.file("belljar.toml", format!("[permissions]\n{permissions}\n"));
         // The place is its home; git wants to know who commits.
         project.place.file(".gitconfig", "[user]\nname = tester\nemail = tester@example.org\n");
+        project
+    }
+
+    /// An empty directory, with `belljar` and this package of npm where a user has them.
+    pub(crate) fn empty(package: &str) -> Self {
+        let project = Self { place: Place::new() };
+        let home = project.place.path();
+        let modules = installed("servers", "npm/node_modules");
+        assert!(PathBuf::from(&modules).join(package).exists(), "{package} is not installed");
+        symlink(modules, home.join("node_modules")).expect("there is room for a link");
+        fs::create_dir(home.join("bin")).expect("there is room for a directory");
+        symlink(BELLJAR, home.join("bin/belljar")).expect("there is room for a link");
         project
     }
 
@@ -96,9 +109,12 @@ impl Project {
         text.lines().map(str::to_owned).collect()
     }
 
-    /// A program that is about to be started in the project.
+    /// A program that is about to be started in the project. It finds the programs in the home's `bin`.
     pub(crate) fn command(&self, program: &str) -> Command {
-        self.place.command(program)
+        let mut command = self.place.command(program);
+        let path = std::env::var("PATH").unwrap_or_default();
+        command.env("PATH", format!("{}/bin:{path}", self.place.path().display()));
+        command
     }
 
     /// Runs `belljar` in the project.

@@ -4,7 +4,7 @@ use belljar_contract::{ErrorCode, RunError, RunResult, RunStatus, Tier};
 use belljar_project::{Finding, FindingState};
 use serde_json::value::RawValue;
 
-use super::{Diagnosis, DoctorVerdict, text, verdict, with_store};
+use super::{Diagnosis, DoctorVerdict, text, verdict, with_extras};
 use crate::cli::terminal::style::TextStyle;
 
 fn finding(layer: &str, state: FindingState, detail: &str, remedy: Option<&str>) -> Finding {
@@ -67,9 +67,9 @@ fn i3_full_needs_every_layer_and_a_run() {
 fn reliability_14_a_store_that_cannot_be_used_is_not_well() {
     let store = |state| [finding("store", state, "the store at x is damaged", None)];
     let (works, missing) = (store(FindingState::Works), store(FindingState::Missing));
-    assert_eq!(with_store(DoctorVerdict::Full, &works), DoctorVerdict::Full);
-    assert_eq!(with_store(DoctorVerdict::Full, &missing), DoctorVerdict::StoreUnusable);
-    assert_eq!(with_store(DoctorVerdict::Refused, &missing), DoctorVerdict::Refused);
+    assert_eq!(with_extras(DoctorVerdict::Full, &works), DoctorVerdict::Full);
+    assert_eq!(with_extras(DoctorVerdict::Full, &missing), DoctorVerdict::StoreUnusable);
+    assert_eq!(with_extras(DoctorVerdict::Refused, &missing), DoctorVerdict::Refused);
 }
 
 #[test]
