@@ -7,7 +7,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{ErrorCode, Limit, RunError};
+use crate::{ErrorCode, Limit, RunError, shell_word};
 
 /// A grant that the code reached for and did not have.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -54,7 +54,8 @@ impl MissingGrant {
         let Self { kind, name } = self;
         let (flag, key) = kind.names();
         match audience {
-            Audience::CommandLine => format!("--{flag} {name}"),
+            // The guest chose the name, and a person may paste this.
+            Audience::CommandLine => format!("--{flag} {}", shell_word(name)),
             Audience::Client => format!("`grants.{key}: [{name:?}]`"),
             Audience::Operator => format!("`{key} = [{name:?}]` under [grants] in belljar.toml"),
             Audience::WorkflowFile if *kind == MissingKind::Modules => {

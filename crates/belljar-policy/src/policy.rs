@@ -138,8 +138,8 @@ pub struct PolicyDecision {
 }
 
 impl ToolPolicy {
-    /// Decides about a call. In this order: deny rules, the grants of the run, ask rules, calls that
-    /// always ask, allow rules, defaults.
+    /// Decides about a call. In this order: deny rules, the grants of the run, calls that always ask, ask
+    /// rules, allow rules, defaults.
     pub fn decide(
         &self,
         tool: &Tool,
@@ -165,13 +165,14 @@ impl ToolPolicy {
             let reason = "this run may use only the tools it was given";
             return PolicyDecision::new(PolicyVerdict::Deny, reason);
         }
+        // Before the rules that ask: a yes to such a call covers no other, whichever rule asks.
+        if own_state::is_named(arguments) {
+            return PolicyDecision::new(PolicyVerdict::Ask, own_state::REASON);
+        }
         if let Some(rule) = first(&self.ask, MatchMode::Any) {
             let reason = format!("the operator's policy asks for {rule}");
             // The file says to ask: a yes for good would contradict it.
             return PolicyDecision::new(PolicyVerdict::Ask, reason).at_most(ConsentScope::Session);
-        }
-        if own_state::is_named(arguments) {
-            return PolicyDecision::new(PolicyVerdict::Ask, own_state::REASON);
         }
         if let Some(rule) = first(&self.allow, MatchMode::All) {
             return PolicyDecision::new(

@@ -201,9 +201,10 @@ fn waiting_value(run_id: &RunId, waiting: &[ApprovalRequest]) -> Value {
     };
     let commands = match waiting {
         [first, _, ..] if waiting.iter().all(|one| one.kind == ApprovalKind::Call) => {
-            // One decision for all of them.
-            let run = format!("--run {}", first.run_id);
-            format!("`{}`", decision_command("approve", &run, first.project.as_deref()))
+            // One decision for all of them, by their ids: `--run` would also approve a call that the code
+            // makes after a person has looked.
+            let ids: Vec<&str> = waiting.iter().map(|one| &*one.id).collect();
+            format!("`{}`", decision_command("approve", &ids.join(" "), first.project.as_deref()))
         }
         _ => commands.join(", "),
     };

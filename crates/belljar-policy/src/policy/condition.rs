@@ -6,7 +6,7 @@
 use std::{borrow::Cow, slice};
 
 use icu_normalizer::ComposingNormalizerBorrowed;
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 
 use super::{glob::Glob, rule::Condition};
 
@@ -59,7 +59,7 @@ fn fits(wanted: &Condition, value: &Value, reading: MatchMode) -> bool {
         (Condition::Matches(glob), Value::String(text)) => text_fits(glob, text, reading),
         (Condition::Matches(_), _) => false,
         (Condition::Is(Value::Number(wanted)), Value::Number(found)) => {
-            wanted == found || wanted.as_f64() == found.as_f64()
+            wanted == found || is_near(wanted, found, reading)
         }
         (Condition::Is(wanted), found) => wanted == found,
     };
@@ -67,6 +67,14 @@ fn fits(wanted: &Condition, value: &Value, reading: MatchMode) -> bool {
         MatchMode::All => !items.is_empty() && items.iter().all(one),
         MatchMode::Any => items.iter().any(one),
     }
+}
+
+/// Whether two numbers that are written differently are one: `1` and `1.0`. Beyond 53 bits a double stands for
+/// many integers, which may name different things, so a rule that allows takes only the one it names.
+fn is_near(wanted: &Number, found: &Number, reading: MatchMode) -> bool {
+    const EXACT: f64 = 9_007_199_254_740_991.0;
+    let is_exact = |number: f64| number.abs() <= EXACT || reading == MatchMode::Any;
+    wanted.as_f64().is_some_and(is_exact) && wanted.as_f64() == found.as_f64()
 }
 
 fn text_fits(glob: &Glob, text: &str, reading: MatchMode) -> bool {
@@ -142,7 +150,7 @@ pub(super) fn decoded(text: &str) -> String {
 }
 
 /// The text read as a path, without `.`, `..` and doubled slashes.
-fn straight(text: &str) -> String {
+pub(super) fn straight(text: &str) -> String {
     let decoded = decoded(text);
     let mut parts: Vec<&str> = Vec::new();
     for part in decoded.split('/') {

@@ -68,8 +68,14 @@ fn d7_policy_says_how_long_a_yes_may_last() {
         // The file says to ask: no yes for good.
         ("ask = ['fs__*']", json!({}), ConsentScope::Session),
         ("allow = ['*']", json!({"path": ".belljar/token"}), ConsentScope::Once),
+        // Whichever rule asks, a yes to such a call covers no other.
+        ("ask = ['fs__*']", json!({"path": ".belljar/token"}), ConsentScope::Once),
         ("", json!({"path": ".belljar/token"}), ConsentScope::Once),
         ("", json!({"path": "/h/.local/state/Belljar%2Fapprovals/a.json"}), ConsentScope::Once),
+        ("", json!({"path": "/h/.local/state/belljar//approvals/a.json"}), ConsentScope::Once),
+        ("", json!({"path": "/h/.local/state/belljar/x/./../approvals"}), ConsentScope::Once),
+        ("", json!({"path": "state\\belljar\\approvals"}), ConsentScope::Once),
+        ("", json!({"path": "belljar/app/rovals"}), ConsentScope::Always),
     ] {
         let decided = decide(policy, &any, Trust::Untrusted, arguments.clone());
         assert_eq!(decided, (PolicyVerdict::Ask, widest), "{policy} {arguments}");

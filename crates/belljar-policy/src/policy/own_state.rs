@@ -7,6 +7,8 @@
 use icu_normalizer::ComposingNormalizerBorrowed;
 use serde_json::{Map, Value};
 
+use super::condition::{decoded, straight};
+
 /// The directory, as every project calls it, and the end of the path of the one with the rules that a user
 /// approved for good.
 const NAMES: [&str; 2] = [".belljar", "belljar/approvals"];
@@ -35,13 +37,14 @@ fn is_in(text: &str) -> bool {
         text.as_bytes().windows(name.len()).any(|window| window.eq_ignore_ascii_case(name))
     };
     let has = |text: &str| NAMES.iter().any(|name| names(text, name));
-    let is_plain = text.is_ascii() && !text.contains('%');
-    has(text) || !is_plain && has(&plain(text))
+    let plain = plain(text);
+    // A path can be written with slashes and directories in between that change nothing.
+    has(text) || has(&plain) || has(&straight(&plain.replace('\\', "/")))
 }
 
 /// The text with escapes of addresses decoded, also when written twice, and plain letters for what
 /// only looks different.
 fn plain(text: &str) -> String {
-    let decoded = super::condition::decoded(text);
+    let decoded = decoded(text);
     ComposingNormalizerBorrowed::new_nfkc().normalize(&decoded).into_owned()
 }

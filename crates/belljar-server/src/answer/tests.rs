@@ -156,3 +156,27 @@ fn s10_a_report_keeps_the_text_of_its_value() {
     assert!(sent.contains(&format!("\"result\":{value}")), "{sent}");
     assert!(sent.starts_with("{\"id\":\"run_1\",") && !sent.contains("approvals"), "{sent}");
 }
+
+/// The code of a run can make another call after a person has read the question.
+#[test]
+fn d7_the_command_for_several_calls_names_the_calls_that_are_shown() {
+    let call = |id: &str| ApprovalRequest {
+        id: id.into(),
+        kind: ApprovalKind::Call,
+        message: ApprovalKind::Call.message(),
+        tool: "files__read".into(),
+        arguments: json!({}),
+        run_id: "run_1".into(),
+        line: None,
+        code_line: None,
+        expires_ms: None,
+        scopes: Vec::new(),
+        project: Some("/srv/it's".into()),
+        command: String::new(),
+    };
+    let answer = waiting(&"run_1".into(), &[call("apr_1"), call("apr_2")]);
+    assert_eq!(
+        answer.structured_content.unwrap()["message"],
+        r"A person has to allow these calls (project /srv/it's), in a terminal: `belljar approvals approve apr_1 apr_2 --project '/srv/it'\''s'`. Tell the user, then call get_run."
+    );
+}

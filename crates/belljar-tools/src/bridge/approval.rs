@@ -7,7 +7,7 @@ use belljar_store::{Approval, ApprovalState, ConsentTerms, NewApproval, Store, S
 use belljar_wire::{ToolCall, ToolFault};
 use sha2::{Digest, Sha256};
 
-use super::{Bridge, RunContext};
+use super::{Bridge, CallObserver, RunContext};
 use crate::arguments::is_recorded_as;
 
 /// A call that waits for a person, as it is shown to them.
@@ -134,7 +134,8 @@ impl Bridge {
             let notice = self.notice(approval.asked, reason);
             run.observer.approval_waits(&notice);
             let id = &notice.asked.id;
-            let mut waits = PendingApproval { store, id: Some(id), now_ms: self.config.now_ms };
+            let (observer, now_ms) = (&*run.observer, self.config.now_ms);
+            let mut waits = PendingApproval { store, id: Some(id), observer, now_ms };
             let decided = store.wait_decision(id, self.config.now_ms).await;
             waits.id = None;
             run.observer.approval_over(id);
@@ -156,14 +157,15 @@ impl Bridge {
 struct PendingApproval<'a> {
     store: &'a Store,
     id: Option<&'a ApprovalId>,
+    observer: &'a dyn CallObserver,
     now_ms: fn() -> i64,
 }
 
 impl Drop for PendingApproval<'_> {
     fn drop(&mut self) {
-        let (Some(id), Ok(runtime)) = (self.id, tokio::runtime::Handle::try_current()) else {
-            return;
-        };
+        let Some(id) = self.id else { return };
+        self.observer.approval_over(id);
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let (store, id, now_ms) = (self.store.clone(), id.clone(), self.now_ms);
         runtime.spawn(async move {
             if let Err(error) = store.close_orphaned_approval(&id, now_ms()).await {

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use belljar_contract::{ApprovalQuestion, ErrorCode};
+use belljar_contract::{ApprovalQuestion, ErrorCode, shell_word};
 use belljar_store::{AuditId, AuditRow, ConsentTerms, Store};
 use belljar_wire::{ToolCall, ToolFault};
 use serde_json::{Map, Value};
@@ -190,8 +190,9 @@ impl Bridge {
             let fault = ToolFault::new(ErrorCode::ApprovalDenied, message).of_tool(&*name);
             let shown = line(&name, 120);
             return Err(fault.with_hint(format!(
-                "run it without --no-wait, grant the tool with --tool {shown}, or allow it with a \
-                 rule in [permissions] of belljar.toml"
+                "run it without --no-wait, grant the tool with --tool {}, or allow it with a \
+                 rule in [permissions] of belljar.toml",
+                shell_word(&shown)
             )));
         }
         let Some(store) = &self.config.store else {
@@ -360,7 +361,9 @@ pub(super) fn written_name(call: &ToolCall) -> String {
 
 /// The hint that says how to grant a tool.
 pub(super) fn how_to_get(name: &str) -> String {
-    format!("grant it with `tools: [\"{name}\"]` or --tool {name}, or use another intent")
+    // A server chose the name, and a person may paste this.
+    let word = shell_word(name);
+    format!("grant it with `tools: [\"{name}\"]` or --tool {word}, or use another intent")
 }
 
 /// The error code for a call without an answer.

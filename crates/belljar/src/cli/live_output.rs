@@ -1,8 +1,8 @@
 //! Prints what guest code prints while it runs: standard output to standard output, standard error to
 //! standard error.
 //!
-//! A thread of its own writes, so that a slow reader never holds up the run and its limits. The run's
-//! output limit bounds what waits for the thread.
+//! A thread of its own writes, so that neither a slow reader nor an open question holds up the run and its
+//! limits. The run's output limit bounds what waits for the thread.
 
 use std::{
     io::{self, Write},
@@ -45,13 +45,14 @@ impl LiveOutput {
         Arc::new(Self { sender, writer: Mutex::new(Some(writer)) })
     }
 
-    /// Waits until everything is written.
+    /// Waits until everything is written; the run is over, so no question holds it back.
     ///
     /// # Errors
     /// If standard output or standard error cannot be written.
     pub(crate) fn finish(&self) -> io::Result<OutputState> {
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
         let _ = self.sender.send(Message::End);
+        progress::close_questions();
         let Some(writer) = writer else { return Ok(OutputState::Printed { ends_line: true }) };
         let written = writer.join();
         let ends_line = written.unwrap_or_else(|_| Err(io::Error::other("the writer ended")))?;
@@ -118,7 +119,7 @@ impl<W: Write> StreamWriter<W> {
         let text = String::from_utf8_lossy(bytes);
         let text = for_stream(&text, self.style);
         let (to, is_terminal) = (&mut self.to, self.style.is_terminal());
-        progress::above(is_terminal && !self.ends_line, || {
+        progress::between_questions(is_terminal && !self.ends_line, || {
             to.write_all(text.as_bytes())?;
             to.flush()
         })

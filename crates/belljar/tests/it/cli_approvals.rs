@@ -112,6 +112,65 @@ fn d7_a_person_at_the_terminal_is_asked_there() {
     assert_eq!(history[0]["decided_by"], "terminal");
 }
 
+/// What it prints could look like another question.
+#[sandboxed]
+#[test]
+fn d7_guest_code_prints_nothing_while_a_person_is_asked() {
+    const FORGED: &str = "approval needed: count__read make this call? [y/N] ";
+    let asks = "[permissions]\nask = [{tool = 'count__append', when = {text = 'asks'}}]\n\
+                allow = ['count__append']\n";
+    let project = CountingProject::with(asks);
+    let signals = project.place.path().join("signals");
+    std::fs::create_dir(&signals).unwrap();
+    let (signals, seen) = (signals.to_str().unwrap(), signals.join("asked"));
+    let code = format!(
+        "process.stdout.write('begun');
+         const asked = mcp.count.append({{text: 'asks'}});
+         while (!require('fs').existsSync({seen:?})) await new Promise(next => setTimeout(next, 5));
+         console.log('{FORGED}');
+         for (const text of ['1', '2', '3']) await mcp.count.append({{text}});
+         await asked"
+    );
+    let mut command = project.place.command("python3");
+    command.args([TERMINAL, "y", BELLJAR, "run", "--read", signals, "-c", &code]);
+    command.env("ANSWER_AFTER", project.place.path().join("count.txt")).env("ASKED", &seen);
+    command.env("TERM", "dumb");
+    let shown = outcome(command.output().expect("python3 starts"));
+    assert_eq!(shown.status, Some(0), "{shown:#?}");
+    let (before, after) = shown.stdout.split_once("[y/N/r] ").expect("a question");
+    assert!(before.contains("begun\r\napproval needed: count__append\r\n"), "{shown:#?}");
+    assert!(after.starts_with("y\r\n"), "{shown:#?}");
+    assert!(!before.contains(FORGED) && after.contains(FORGED), "control: it came: {shown:#?}");
+    assert_eq!(project.counted(), ["1", "2", "3", "asks"]);
+}
+
+/// A person who names the run sees its calls first; those that come later are not among them.
+#[sandboxed]
+#[test]
+fn d7_the_calls_of_a_run_are_shown_before_they_are_approved() {
+    let project = CountingProject::trusting(ASKS);
+    let code = "await Promise.all(['x', 'y'].map(text => mcp.count.append({text})))";
+    let mut running = project.start(code, &[]);
+    let ids = [running.approval(), running.approval()];
+    let waiting = project.belljar(&["approvals", "list", "--json"]).json();
+    let run = waiting[0]["run_id"].as_str().unwrap();
+    let answering = |answer: &str| {
+        let mut command = project.place.command("python3");
+        command.args([TERMINAL, answer, BELLJAR, "approvals", "approve", "--run", run]);
+        outcome(command.env("TERM", "dumb").output().expect("python3 starts"))
+    };
+    let refused = answering("n");
+    let (before, after) = refused.stdout.split_once("approve these 2 calls? [y/N] ").unwrap();
+    assert!(ids.iter().all(|id| before.contains(id)), "{refused:#?}");
+    assert!(before.contains("    {\"text\": \"x\"}") && before.contains("    {\"text\": \"y\"}"));
+    assert!(after.contains("nothing was decided"), "{refused:#?}");
+    assert_eq!((refused.status, project.counted()), (Some(1), Vec::new()));
+    let approved = answering("y");
+    assert_eq!(approved.status, Some(0), "control: {approved:#?}");
+    assert_eq!(running.end().status, Some(0));
+    assert_eq!(project.counted().len(), 2);
+}
+
 #[sandboxed]
 #[test]
 fn d7_anything_but_yes_at_the_terminal_is_no() {

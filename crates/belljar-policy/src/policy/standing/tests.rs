@@ -31,6 +31,23 @@ fn d7_a_rule_covers_its_tool_and_its_pattern() {
     assert_eq!(says(&rule, "fs__write2", call("/srv/a")), Coverage::Other);
 }
 
+/// Ids of chats and posts have more digits than a double.
+#[test]
+fn d7_a_number_covers_itself_and_not_its_neighbours() {
+    let rule = |id: u64| rule("chat__send", json!({"id": id})).unwrap();
+    let (small, large) = (rule(7), rule(9_007_199_254_740_993));
+    for (rule, id, said) in [
+        (&small, json!(7), Coverage::Covered),
+        (&small, json!(7.0), Coverage::Covered),
+        (&small, json!(8), Coverage::Other),
+        (&large, json!(9_007_199_254_740_993_u64), Coverage::Covered),
+        (&large, json!(9_007_199_254_740_992_u64), Coverage::Other),
+        (&large, json!(9_007_199_254_740_992.0), Coverage::Other),
+    ] {
+        assert_eq!(says(rule, "chat__send", json!({"id": id})), said, "{id}");
+    }
+}
+
 /// The name of a tool is its server's choice: it is never a pattern.
 #[test]
 fn d7_a_tool_whose_name_looks_like_a_pattern_stands_for_itself() {

@@ -14,13 +14,13 @@ use belljar_tools::{RecordedVerdict, VerdictError};
 use serde_json::{Map, Value};
 
 use super::{
-    ApprovalView, BY, Desk,
-    text::{arguments_in_line, name_in_line},
+    ApprovalView, BY, Desk, head,
+    text::{all_arguments, arguments_in_line, name_in_line},
 };
 use crate::cli::{
     arguments::{ApproveArguments, DecideArguments},
     print_json,
-    terminal::{elapsed::ago, visible::visible},
+    terminal::{elapsed::ago, style::TextStyle, visible::visible},
 };
 
 /// Approves calls, and the rule that was asked for with them.
@@ -37,38 +37,75 @@ pub(super) async fn approve(
             Verdict::ApproveRule(ConsentRule { scope, when })
         }
     };
+    // Found once: a call that comes after a person has looked waits for another decision.
+    let ids = ids(&arguments.decide, desk).await?;
     let is_person = io::stdin().is_terminal() && io::stderr().is_terminal();
-    if scope == ConsentScope::Always && is_person && !arguments.yes && !arguments.decide.json {
-        for id in ids(&arguments.decide, desk).await? {
-            if !agrees(&id, &verdict, desk).await? {
-                writeln!(io::stderr(), "nothing was decided")?;
-                return Ok(ExitCode::FAILURE);
-            }
-        }
+    if is_person
+        && !arguments.yes
+        && !arguments.decide.json
+        && !is_meant(&ids, arguments.decide.run.is_some(), &verdict, desk).await?
+    {
+        writeln!(io::stderr(), "nothing was decided")?;
+        return Ok(ExitCode::FAILURE);
     }
-    decide_all(&arguments.decide, &verdict, desk).await
+    decide_these(ids, &arguments.decide, &verdict, desk).await
 }
 
-/// Shows a person the rule, and asks whether it is meant.
+/// Asks a person about what they have not named: the calls of a run, and rules that are for good.
+async fn is_meant(
+    ids: &[String],
+    is_of_run: bool,
+    verdict: &Verdict,
+    desk: &Desk<'_>,
+) -> anyhow::Result<bool> {
+    if is_of_run && !ids.is_empty() {
+        let style = TextStyle::of_stderr();
+        for id in ids {
+            // What is wrong is said when it is decided.
+            let Ok(found) = desk.find(id).await else { continue };
+            let (head, json) = (head(&found, now_ms(), style), &found.asked.arguments);
+            write!(io::stderr(), "{head}{}", all_arguments(json, style))?;
+        }
+        if !says_yes(&format!("approve these {} calls?", ids.len()))? {
+            return Ok(false);
+        }
+    }
+    for id in ids {
+        if !agrees(id, verdict, desk).await? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn says_yes(question: &str) -> io::Result<bool> {
+    write!(io::stderr(), "{question} [y/N] ")?;
+    let mut line = String::new();
+    io::stdin().lock().read_line(&mut line)?;
+    Ok(matches!(line.trim().to_lowercase().as_str(), "y" | "yes"))
+}
+
+/// Shows a person a rule for good, and asks whether it is meant.
 async fn agrees(id: &str, verdict: &Verdict, desk: &Desk<'_>) -> anyhow::Result<bool> {
     let (Verdict::ApproveRule(wanted), Some(decisions)) = (verdict, desk.decisions()) else {
         return Ok(true);
     };
+    if wanted.scope != ConsentScope::Always {
+        return Ok(true);
+    }
     // What is wrong is said when it is decided.
     let Ok(found) = desk.find(id).await else { return Ok(true) };
     let Ok(rule) = decisions.rule_for(&found.asked, wanted.clone(), BY, now_ms()) else {
         return Ok(true);
     };
-    write!(
+    writeln!(
         io::stderr(),
-        "this allows {} {}: {}\nkeep this rule? [y/N] ",
+        "this allows {} {}: {}",
         visible(&rule.to_string()),
         wanted.scope.phrase(),
         visible(&desk.project.root().to_string_lossy()),
     )?;
-    let mut line = String::new();
-    io::stdin().lock().read_line(&mut line)?;
-    Ok(matches!(line.trim().to_lowercase().as_str(), "y" | "yes"))
+    Ok(says_yes("keep this rule?")?)
 }
 
 /// The conditions of `--when ARGUMENT=VALUE`.
@@ -98,15 +135,24 @@ async fn ids(arguments: &DecideArguments, desk: &Desk<'_>) -> anyhow::Result<Vec
     Ok(calls.map(|one| one.asked.id.to_string()).collect())
 }
 
-/// Decides each approval. If one fails, the others are still decided.
+/// Decides all approvals that the arguments name.
 pub(super) async fn decide_all(
+    arguments: &DecideArguments,
+    verdict: &Verdict,
+    desk: &Desk<'_>,
+) -> anyhow::Result<ExitCode> {
+    decide_these(ids(arguments, desk).await?, arguments, verdict, desk).await
+}
+
+/// Decides each approval. If one fails, the others are still decided.
+async fn decide_these(
+    ids: Vec<String>,
     arguments: &DecideArguments,
     verdict: &Verdict,
     desk: &Desk<'_>,
 ) -> anyhow::Result<ExitCode> {
     let (mut decided, mut failed) = (Vec::<RecordedVerdict>::new(), false);
     let mut answered = BTreeSet::new();
-    let ids = ids(arguments, desk).await?;
     if let (Some(run), true) = (&arguments.run, ids.is_empty()) {
         writeln!(io::stderr(), "no calls of {run} wait for a decision in this project")?;
         return Ok(ExitCode::FAILURE);

@@ -114,13 +114,13 @@ enum ApprovalNews {
 
 impl CallObserver for PromptingObserver {
     fn approval_waits(&self, notice: &ApprovalNotice) {
-        progress::pause();
+        progress::open_question();
         let _ = self.tell.send(ApprovalNews::Waits(Box::new(notice.clone())));
     }
 
     fn approval_over(&self, id: &ApprovalId) {
         let _ = self.tell.send(ApprovalNews::Over(id.clone()));
-        progress::unpause();
+        progress::close_question();
     }
 }
 

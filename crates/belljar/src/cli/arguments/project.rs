@@ -242,7 +242,7 @@ pub(crate) struct ApproveArguments {
     /// Only calls with this argument; VALUE is a number, a boolean or a text with * and ?
     #[arg(long, value_name = "ARGUMENT=VALUE")]
     pub(crate) when: Vec<String>,
-    /// Do not ask again at a terminal before a yes for good
+    /// Do not ask again at a terminal before a yes for good, or to all calls of a run
     #[arg(short, long)]
     pub(crate) yes: bool,
 }

@@ -2,11 +2,14 @@
 //!
 //! The line appears after a second and only on a terminal that can redraw it; it is gone before anything
 //! else is printed. A pipe never gets one.
+//!
+//! While a person is asked a question, guest code prints nothing: what it prints could look like another
+//! question, and the answer to that would count for the real one.
 
 use std::{
     future::Future,
     io::{self, Write as _},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Condvar, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -27,12 +30,15 @@ struct ProgressScreen {
     is_drawn: bool,
     /// The cursor stands behind printed text, which a line would overwrite.
     is_mid_line: bool,
-    /// A question is on the screen.
-    is_paused: bool,
+    /// How many questions are on the screen, or wait to be.
+    questions: usize,
 }
 
 static SCREEN: Mutex<ProgressScreen> =
-    Mutex::new(ProgressScreen { is_drawn: false, is_mid_line: false, is_paused: false });
+    Mutex::new(ProgressScreen { is_drawn: false, is_mid_line: false, questions: 0 });
+
+/// Signals that no question is left.
+static ANSWERED: Condvar = Condvar::new();
 
 fn screen() -> MutexGuard<'static, ProgressScreen> {
     SCREEN.lock().unwrap_or_else(PoisonError::into_inner)
@@ -46,7 +52,7 @@ impl ProgressScreen {
     }
 
     fn draw(&mut self, text: &str) {
-        if !self.is_paused && !self.is_mid_line {
+        if self.questions == 0 && !self.is_mid_line {
             self.is_drawn = true;
             let _ = write!(io::stderr(), "{ERASE}{text}");
         }
@@ -62,16 +68,39 @@ pub(crate) fn above<T>(leaves_mid_line: bool, print: impl FnOnce() -> T) -> T {
     print()
 }
 
-/// Shows no progress while a question is on the screen.
-pub(crate) fn pause() {
-    let mut screen = screen();
+/// The same for what guest code prints: waits until no question is open.
+pub(crate) fn between_questions<T>(leaves_mid_line: bool, print: impl FnOnce() -> T) -> T {
+    let is_asked = |screen: &mut ProgressScreen| screen.questions > 0;
+    let mut screen =
+        ANSWERED.wait_while(screen(), is_asked).unwrap_or_else(PoisonError::into_inner);
     screen.erase();
-    screen.is_paused = true;
+    screen.is_mid_line = leaves_mid_line;
+    print()
 }
 
-/// Shows progress again.
-pub(crate) fn unpause() {
-    screen().is_paused = false;
+/// A question opens: no progress, and no output of guest code. It begins on a line of its own.
+pub(crate) fn open_question() {
+    let mut screen = screen();
+    screen.erase();
+    if std::mem::take(&mut screen.is_mid_line) {
+        let _ = writeln!(io::stderr());
+    }
+    screen.questions += 1;
+}
+
+/// A question is over.
+pub(crate) fn close_question() {
+    let mut screen = screen();
+    screen.questions = screen.questions.saturating_sub(1);
+    if screen.questions == 0 {
+        ANSWERED.notify_all();
+    }
+}
+
+/// The run is over, so all its questions are.
+pub(crate) fn close_questions() {
+    screen().questions = 0;
+    ANSWERED.notify_all();
 }
 
 /// Waits for `work`; on a terminal, a line says what is waited for if that takes long.
