@@ -225,7 +225,9 @@ fn artifacts_are_files() {
     let place = Place::new();
     let path = place.at("plot.png");
     let outcome = run(&format!("fs.writeFileSync('{path}', 'x'); artifact('{path}')"));
-    assert_eq!(outcome.artifacts, [&*path]);
+    // These tests run outside of a cell, and the machine may have a /work that is not empty.
+    let mut named = outcome.artifacts.iter().filter(|at| *at != "/work");
+    assert_eq!((named.next(), named.next()), (Some(&path), None));
     assert_eq!(outcome.value, json!(path));
     let error = failed("artifact('/work/no_such_file.png')");
     assert_eq!(

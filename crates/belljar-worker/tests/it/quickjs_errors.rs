@@ -72,7 +72,7 @@ Caused by: TypeError: root
     let code = "await Promise.any([Promise.reject(new Error('a')), Promise.reject('b')])";
     let outcome = run(code);
     let error = outcome.failure();
-    assert_eq!(error.message, "AggregateError");
+    assert_eq!(error.message, "AggregateError: All promises were rejected");
     assert_eq!(
         error.stack.as_deref(),
         Some("    at main.ts:1:60\n[errors 0]: Error: a\n    at main.ts:1:35\n[errors 1]: 'b'")
