@@ -31,11 +31,12 @@
   };
   for (const name of ["toString", "toTimeString", "toISOString"]) replace(Date.prototype, name, methods[name]);
 
-  const { any } = Promise;
+  const { any, reject } = Promise;
   const { then } = Promise.prototype;
   const named = (error) => {
     if (error instanceof AggregateError && error.message === "") replace(error, "message", "All promises were rejected");
-    throw error;
+    // A throw here would give it the stack of this file instead of the code's.
+    return apply(reject, Promise, [error]);
   };
   replace(Promise, "any", methods.any);
 });
