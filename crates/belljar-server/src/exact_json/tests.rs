@@ -110,7 +110,7 @@ fn s2_only_the_context_of_a_call_gets_the_mark() {
     // Controls: in any spelling of the name that is understood, and both if there are two.
     let escaped = call("execute_code", &arguments(r"c\u006fntext", EXACT));
     assert!(context_in_tree(&escaped).as_str().is_some_and(|text| marked_text(text).is_some()));
-    let two = call("execute_code", &format!(r#"{{"Context":{{}},"code":"é1","context":[]}}"#));
+    let two = call("execute_code", r#"{"Context":{},"code":"é1","context":[]}"#);
     let two = with_marked_context(two.as_bytes());
     assert_eq!(String::from_utf8_lossy(&two).matches(&**MARK).count(), 2);
 }
