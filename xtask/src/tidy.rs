@@ -61,6 +61,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "belljar-server",
             "belljar-store",
             "belljar-tools",
+            "belljar-wire",
             "belljar-worker",
             "belljar-workflow",
             "belljar-workflow-formats",

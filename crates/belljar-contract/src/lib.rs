@@ -11,6 +11,7 @@ mod error;
 mod grants;
 pub mod hex;
 mod ids;
+mod json_text;
 mod language;
 mod limits;
 mod missing;
@@ -35,6 +36,7 @@ pub use grants::{
     Grants, GrantsRequest, TaskGrants, Workspace, WorkspaceRequest,
 };
 pub use ids::{ApprovalId, CheckpointId, RunId, SessionId};
+pub use json_text::{JsonText, JsonTextError};
 pub use language::Language;
 pub use limits::{InSession, JsonUnit, Limit, LimitExcess, Limits, LimitsRequest, Quantity};
 pub use missing::{Audience, MissingGrant, MissingKind};

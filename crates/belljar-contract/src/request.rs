@@ -2,10 +2,10 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, value::RawValue};
+use serde_json::value::RawValue;
 
 use crate::{
-    EngineName, Grant, GrantKind, Grants, GrantsRequest, Language, Limits, LimitsRequest,
+    EngineName, Grant, GrantKind, Grants, GrantsRequest, JsonText, Language, Limits, LimitsRequest,
     SessionId, Workspace, WorkspaceRequest,
 };
 
@@ -24,7 +24,7 @@ pub struct ExecuteRequest {
     pub engine: Option<EngineName>,
     /// The value of `context` in the code: any JSON.
     #[serde(default)]
-    pub context: Option<Value>,
+    pub context: Option<JsonText>,
     /// The limits of the run; absent ones have the operator's defaults.
     #[serde(default, deserialize_with = "crate::object_or_default")]
     #[schemars(with = "Option<LimitsRequest>")]

@@ -14,7 +14,9 @@ mod workflows;
 
 use std::{sync::Arc, time::Duration};
 
-use belljar_contract::{ApprovalId, ExecuteRequest, RunError, RunId, RunRequest, Verdict};
+use belljar_contract::{
+    ApprovalId, ExecuteRequest, JsonText, RunError, RunId, RunRequest, Verdict,
+};
 use belljar_runtime::run_id;
 use belljar_server::{
     Backend, BackgroundMeter, DecisionError, DecisionReport, EndRun, MissingServer, PassThrough,
@@ -23,7 +25,7 @@ use belljar_server::{
 use belljar_store::DecideError;
 use belljar_tools::{Bridge, Glob, RunContext, Tool, ToolGrants, ToolQuery, VerdictError};
 use client_observer::{ClientObserver, PrintForwarder};
-use serde_json::{Map, Value, json, value::to_raw_value};
+use serde_json::{Map, Value, json};
 
 use crate::{Execution, Executor, ProjectWorkflows, RunDurability, SessionRegistry, now_ms};
 
@@ -97,7 +99,7 @@ impl ProjectBackend {
         run.limits = self.permissions.limits.with(&request.limits);
         run.grants = self.permissions.grants(&request.grants)?;
         run.workspace = self.permissions.workspace(request.workspace.as_ref())?;
-        run.context = request.context.as_ref().and_then(|context| to_raw_value(context).ok());
+        run.context = request.context.map(JsonText::into_raw);
         let only = request.grants.tools.map(|names| names.into_iter().map(Glob::new).collect());
         Ok(Execution {
             language_left_out,

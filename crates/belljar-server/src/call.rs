@@ -19,6 +19,7 @@ use rmcp::{
     service::RequestContext,
 };
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tokio::time::{Instant, sleep};
 
@@ -31,6 +32,7 @@ use crate::{
     approval::{self, Channel, QuestionExtent, QuestionForm},
     backend::{ApprovalRequest, Backend, DecisionError, RunReport},
     clients::StructuredUse,
+    exact_json,
     gateway::Gateway,
     live::{ABORTED, LOST, LiveRun, ProgressUpdates, RunOutcome},
     request::{ArgumentFields, RequestError, decode_execute},
@@ -458,7 +460,12 @@ fn decode_get_run(arguments: JsonObject) -> Result<(RunId, Option<Duration>), Re
 }
 
 fn binding(name: &str, arguments: &JsonObject) -> Vec<u8> {
-    let arguments = serde_json::to_vec(arguments).unwrap_or_default();
+    // The mark is another one after a restart, so the digest is that of the tree it stands for.
+    let text = serde_json::to_vec(arguments).unwrap_or_default();
+    let restored = exact_json::restored(&text);
+    let tree = serde_json::from_slice::<Value>(&restored).ok();
+    let arguments =
+        tree.and_then(|tree| serde_json::to_vec(&tree).ok()).unwrap_or(restored.into_owned());
     Sha256::new().chain_update(name).chain_update([0]).chain_update(arguments).finalize().to_vec()
 }
 

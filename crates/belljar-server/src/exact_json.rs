@@ -1,12 +1,17 @@
-//! JSON that reaches a client as it was written: keys in their order, numbers with all their digits.
+//! JSON that reaches the client and the code as it was written: keys in their order, numbers with all
+//! their digits.
 //!
-//! The protocol library keeps structured content as a tree, which sorts keys and rounds integers beyond 64
+//! The protocol library keeps structured content and arguments as a tree, which sorts keys and rounds integers beyond 64
 //! bits. So a text of JSON travels through it as a string behind a mark, and takes the place of that string
 //! when the message is written. The mark is random and never leaves the process. What follows it is checked
 //! to be one JSON value and written without line breaks, so a message stays one message whatever is in it.
+//!
+//! Towards the code it is the other way around: the `context` of a call gets the mark before the library
+//! reads the message. No client knows the mark, so no client can make a string that counts as marked.
 
 use std::{
     borrow::Cow,
+    collections::BTreeMap,
     io,
     pin::Pin,
     sync::LazyLock,
@@ -19,12 +24,13 @@ use axum::{
     middleware::Next,
     response::Response,
 };
-use belljar_contract::hex;
+use belljar_contract::{JsonText, hex, is_spelled_alike};
 use futures_util::TryStreamExt as _;
+use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 use tokio::io::AsyncWrite;
 
-use crate::token::random_bytes;
+use crate::{token::random_bytes, tools};
 
 /// How a string that stands for JSON begins, with the quote before it.
 static MARK: LazyLock<String> =
@@ -34,6 +40,62 @@ static MARK: LazyLock<String> =
 pub(crate) fn value(json: &str) -> Value {
     let mark = MARK.strip_prefix('"').unwrap_or_default();
     Value::String(format!("{mark}{json}"))
+}
+
+/// The JSON that a string stands for, if it has the mark.
+pub(crate) fn marked_text(text: &str) -> Option<&str> {
+    text.strip_prefix(MARK.strip_prefix('"')?)
+}
+
+/// A message with the `context` of a call as a marked string, if it is a call with one.
+///
+/// The message must have passed [`check_keys`](belljar_wire::json::check_keys).
+pub(crate) fn with_marked_context(message: &[u8]) -> Cow<'_, [u8]> {
+    marked_context(message).map_or(Cow::Borrowed(message), Cow::Owned)
+}
+
+fn marked_context(message: &[u8]) -> Option<Vec<u8>> {
+    #[derive(Deserialize)]
+    struct Call<'a> {
+        method: String,
+        #[serde(borrow)]
+        params: &'a RawValue,
+    }
+    #[derive(Deserialize)]
+    struct Params<'a> {
+        name: String,
+        #[serde(borrow)]
+        arguments: BTreeMap<String, &'a RawValue>,
+    }
+    let Call { method, params } = serde_json::from_slice(message).ok()?;
+    if method != "tools/call" {
+        return None;
+    }
+    let Params { name, arguments } = serde_json::from_str(params.get()).ok()?;
+    if !tools::TAKE_CONTEXT.contains(&&*name) {
+        return None;
+    }
+    let mut text = Vec::with_capacity(message.len() + MARK.len() + 1);
+    let mut rest = 0;
+    // Two spellings of the name are refused later; until then, both are what they are.
+    let contexts = arguments.iter().filter(|(name, _)| is_spelled_alike("context", name));
+    let mut contexts: Vec<&str> = contexts.map(|(_, json)| json.get()).collect();
+    contexts.sort_by_key(|json| json.as_ptr().addr());
+    for json in contexts {
+        // A string may be the text of JSON and `null` is no context: they stay as they are. The library
+        // refuses what is nested too deeply.
+        if !json.starts_with(|first: char| first.is_ascii_digit() || "{[-".contains(first))
+            || JsonText::is_too_deep(json)
+        {
+            continue;
+        }
+        let place = json.as_ptr().addr().checked_sub(message.as_ptr().addr())?;
+        text.extend_from_slice(message.get(rest..place)?);
+        serde_json::to_writer(&mut text, &value(json)).ok()?;
+        rest = place + json.len();
+    }
+    text.extend_from_slice(message.get(rest..)?);
+    (rest > 0).then_some(text)
 }
 
 /// A message with each marked string replaced by the JSON that it stands for.

@@ -281,7 +281,8 @@ where
     // The guard checks hosts and origins, for all paths.
     let transport = StreamableHttpServerConfig::default()
         .disable_allowed_hosts()
-        .with_max_request_body_bytes(max_body_bytes)
+        // The size of the body was checked; a context with the mark is up to twice as large.
+        .with_max_request_body_bytes(max_body_bytes.saturating_mul(2).saturating_add(1024))
         .with_cancellation_token(stop.clone());
     let sessions = Arc::new(McpSessions::new(manager.clone(), most));
     let mcp = StreamableHttpService::new(move || Ok(server.clone()), manager, transport);

@@ -10,11 +10,13 @@ mod tests;
 use std::sync::LazyLock;
 
 use belljar_contract::{
-    EngineName, ExecuteRequest, Grant, GrantsRequest, Language, Limit, LimitsRequest, SessionId,
-    UnknownEngine, camel_case, is_spelled_alike, whole_number,
+    EngineName, ExecuteRequest, Grant, GrantsRequest, JsonText, Language, Limit, LimitsRequest,
+    SessionId, UnknownEngine, camel_case, is_spelled_alike, whole_number,
 };
 use belljar_wire::json::{JsonFlaw, check_keys};
 use serde_json::{Map, Value};
+
+use crate::exact_json;
 
 /// Why a request was not understood.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -194,11 +196,16 @@ impl ArgumentFields {
 
     /// Any JSON. Models write an object or a list as its text where a schema gives no type or says that it
     /// is a string, so such a text is read; any other text is a text.
-    pub(crate) fn context(&mut self, name: &str) -> Option<Value> {
+    pub(crate) fn context(&mut self, name: &str) -> Option<JsonText> {
         let value = self.take(name)?;
-        let read = value.as_str().filter(|text| text.trim_start().starts_with(['{', '[']));
-        let read = read.and_then(|text| unambiguous(text).ok());
-        Some(read.unwrap_or(value))
+        let text = value.as_str().unwrap_or_default();
+        if let Some(exact) = exact_json::marked_text(text) {
+            return JsonText::parse(exact.to_owned()).ok();
+        }
+        let written = Some(text).filter(|text| text.trim_start().starts_with(['{', '[']));
+        let written = written.filter(|text| check_keys(text.as_bytes()).is_ok());
+        let read = written.and_then(|text| JsonText::parse(text.to_owned()).ok());
+        Some(read.unwrap_or_else(|| JsonText::from(&value)))
     }
 
     fn typed<T>(

@@ -35,6 +35,8 @@ pub(crate) const GET_WORKFLOW: &str = "get_workflow";
 pub(crate) const NAMES: &[&str] =
     &[EXECUTE, SEARCH, GET_RUN, SANDBOX, RUN_WORKFLOW, WORKFLOW_COMMAND, GET_WORKFLOW];
 
+/// Its own tools that take a `context` for the code.
+pub(crate) const TAKE_CONTEXT: &[&str] = &[EXECUTE, SANDBOX];
 /// The tools whose answers may have files in them.
 pub(crate) const ANSWER_WITH_FILES: &[&str] = &[EXECUTE, GET_RUN, SANDBOX];
 

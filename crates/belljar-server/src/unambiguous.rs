@@ -2,10 +2,12 @@
 //!
 //! The protocol library keeps the last of two equal keys. A client, a log or a proxy that keeps the
 //! first sees a different call than the one that is made. Both transports refuse such a message
-//! before the library sees it.
+//! before the library sees it. What passes gets the mark of [`exact_json`](crate::exact_json).
 
 #[cfg(test)]
 mod tests;
+
+use std::borrow::Cow;
 
 use axum::{
     body::{Body, to_bytes},
@@ -30,7 +32,7 @@ use tokio::{
     sync::mpsc,
 };
 
-use crate::api::error::ApiError;
+use crate::{api::error::ApiError, exact_json};
 
 /// Size of the pipe between the line reader and the protocol library.
 const PIPE_BYTES: usize = 64 << 10;
@@ -105,7 +107,7 @@ pub(crate) async fn refuse_ambiguous(request: Request, next: Next) -> Response {
     if request.method() != Method::POST {
         return next.run(request).await;
     }
-    let (parts, body) = request.into_parts();
+    let (mut parts, body) = request.into_parts();
     // Its size was limited before it got here.
     let Ok(body) = to_bytes(body, usize::MAX).await else {
         return ApiError::invalid("the body ended early").into_response();
@@ -116,6 +118,13 @@ pub(crate) async fn refuse_ambiguous(request: Request, next: Next) -> Response {
         let kind = [(header::CONTENT_TYPE, "application/json")];
         return (StatusCode::BAD_REQUEST, kind, answer).into_response();
     }
+    let body = match exact_json::with_marked_context(without_mark(&body)) {
+        Cow::Borrowed(_) => body,
+        Cow::Owned(marked) => {
+            parts.headers.remove(header::CONTENT_LENGTH);
+            marked.into()
+        }
+    };
     next.run(Request::from_parts(parts, Body::from(body))).await
 }
 
@@ -187,9 +196,16 @@ async fn pass_lines(
         }
         // The last line may lack its line feed; the library reads it anyway.
         let is_whole = line.ends_with(b"\n") || line.len() <= max_line_bytes;
-        let refused = if is_whole && !is_rest { refusal(&line) } else { None };
+        let is_whole_line = is_whole && !is_rest;
+        let refused = if is_whole_line { refusal(&line) } else { None };
         is_rest = !is_whole;
         let passed = match refused {
+            None if is_whole_line => {
+                // The library drops a line that the mark made too long; such a line goes without.
+                let marked = exact_json::with_marked_context(without_mark(&line));
+                let fits = marked.len() <= max_line_bytes;
+                lines.write_all(if fits { &marked } else { &line }).await.is_ok()
+            }
             None => lines.write_all(&line).await.is_ok(),
             // A message without an id expects no answer; only unreadable messages are reported.
             Some(MessageRefusal { id: None, ref error })

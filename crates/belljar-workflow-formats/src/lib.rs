@@ -90,14 +90,24 @@ pub fn read(
     text: &str,
     options: &FormatOptions,
 ) -> Result<ParsedWorkflow, Vec<FileFault>> {
+    match read_in_part(name, text, options) {
+        (Some(read), faults) if faults.is_empty() => Ok(read),
+        (_, faults) => Err(faults),
+    }
+}
+
+/// Reads a workflow file with all its faults, and as much of the workflow as can be read. A task with a
+/// fault is there and passes nothing on, so that the other tasks can be checked; a workflow with faults
+/// must not run.
+pub fn read_in_part(
+    name: &str,
+    text: &str,
+    options: &FormatOptions,
+) -> (Option<ParsedWorkflow>, Vec<FileFault>) {
     let mut notes = Diagnostics::new(name);
     let read = tree::parse(text, &mut notes).and_then(|root| dispatch(&root, options, &mut notes));
-    let failed = notes.any();
     let (faults, warnings) = notes.end();
-    match read {
-        Some((dag, format)) if !failed => Ok(ParsedWorkflow { dag, format, warnings }),
-        Some(_) | None => Err(faults),
-    }
+    (read.map(|(dag, format)| ParsedWorkflow { dag, format, warnings }), faults)
 }
 
 /// Reads tasks to add to a workflow: a list of them, or a mapping with `tasks`. They may depend on

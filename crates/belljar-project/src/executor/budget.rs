@@ -1,6 +1,7 @@
 //! Values that are too large for a model (E5) are stored, and a summary takes their place.
 
 mod beginning;
+mod preview;
 
 use beginning::{Beginning, count};
 use belljar_contract::{
@@ -9,7 +10,12 @@ use belljar_contract::{
 };
 use belljar_store::Store;
 use belljar_tools::{ValueShape, ValueShapeLimits};
-use serde_json::{Value, json};
+use preview::preview;
+use serde::Serialize;
+use serde_json::{
+    Value, json,
+    value::{RawValue, to_raw_value},
+};
 
 use super::now_ms;
 
@@ -17,8 +23,6 @@ use super::now_ms;
 const BYTES_PER_TOKEN: usize = 4;
 /// A preview may take this fraction of the budget.
 const PREVIEW_SHARE: usize = 4;
-/// Longest text in a preview, in bytes.
-const PREVIEW_TEXT: usize = 200;
 /// Tokens of an answer for its status, its times and the marks of what was cut.
 const FRAME: usize = 250;
 /// Tokens for a file that came back, and how many are named; for any other name.
@@ -54,7 +58,7 @@ pub(super) async fn fit(result: &mut RunResult, budget: u32, store: Option<&Stor
     ] {
         if cost(value.get(), share) > share {
             let summary = summary(&run_id, value.get(), share * BYTES_PER_TOKEN, store).await;
-            if let Ok(summary) = serde_json::value::to_raw_value(&summary) {
+            if let Some(summary) = summary {
                 *value = summary;
                 *cut = true;
             }
@@ -154,28 +158,46 @@ async fn put(
     .ok()
 }
 
+/// What takes the place of a value that is too large.
+#[derive(Serialize)]
+struct ValueSummary<'a> {
+    bytes: usize,
+    /// Its items, fields or characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    count: Option<usize>,
+    handle: Option<&'a str>,
+    note: &'static str,
+    preview: Box<RawValue>,
+    schema: Value,
+    r#type: &'static str,
+}
+
 /// Stores a large value and describes it for a model.
-async fn summary(run_id: &RunId, json: &str, budget: usize, store: Option<&Store>) -> Value {
+async fn summary(
+    run_id: &RunId,
+    json: &str,
+    budget: usize,
+    store: Option<&Store>,
+) -> Option<Box<RawValue>> {
     let handle = put(run_id, json.as_bytes(), "application/json", store).await;
     // The value was validated when it left its cell. Only its beginning is parsed: the whole tree
     // would take many times its size.
     let value = Beginning::of(json);
-    let mut summary = json!({
-        "handle": handle,
-        "bytes": json.len(),
-        "type": kind(&value),
-        "schema": bounded_schema(&value, budget / PREVIEW_SHARE),
-        "preview": preview(&value, budget / PREVIEW_SHARE),
-        "note": match &handle {
-            Some(_) => "The value exceeds the output budget. In code, load(handle) returns all of \
-                        it.",
+    let summary = ValueSummary {
+        bytes: json.len(),
+        count: count(json),
+        handle: handle.as_deref(),
+        note: match &handle {
+            Some(_) => {
+                "The value exceeds the output budget. In code, load(handle) returns all of it."
+            }
             None => "The value exceeds the output budget and could not be stored: return less.",
         },
-    });
-    if let (Some(count), Some(fields)) = (count(json), summary.as_object_mut()) {
-        fields.insert("count".to_owned(), count.into());
-    }
-    summary
+        preview: preview(json, budget / PREVIEW_SHARE),
+        schema: bounded_schema(&value, budget / PREVIEW_SHARE),
+        r#type: kind(&value),
+    };
+    to_raw_value(&summary).ok()
 }
 
 fn kind(value: &Value) -> &'static str {
@@ -192,53 +214,6 @@ fn kind(value: &Value) -> &'static str {
 fn bounded_schema(value: &Value, most: usize) -> Value {
     let schema = ValueShape::of(value, ValueShapeLimits::default()).to_schema();
     if schema.to_string().len() <= most { schema } else { json!({ "type": kind(value) }) }
-}
-
-/// The beginning of a value, in roughly `most` bytes.
-fn preview(value: &Value, most: usize) -> Value {
-    let mut left = most;
-    shorten(value, &mut left)
-}
-
-fn shorten(value: &Value, left: &mut usize) -> Value {
-    match value {
-        Value::Null | Value::Bool(_) | Value::Number(_) => {
-            take(left, value.to_string().len() + 1);
-            value.clone()
-        }
-        Value::String(text) => {
-            let short = text.get(..text.floor_char_boundary(PREVIEW_TEXT)).unwrap_or_default();
-            take(left, short.len() + 3);
-            if short.len() < text.len() { format!("{short}…").into() } else { short.into() }
-        }
-        Value::Array(items) => {
-            let mut kept = Vec::new();
-            for item in items {
-                if !take(left, 2) {
-                    break;
-                }
-                kept.push(shorten(item, left));
-            }
-            kept.into()
-        }
-        Value::Object(fields) => {
-            let mut kept = serde_json::Map::new();
-            for (name, field) in fields {
-                if !take(left, name.len() + 4) {
-                    break;
-                }
-                kept.insert(name.clone(), shorten(field, left));
-            }
-            kept.into()
-        }
-    }
-}
-
-/// Takes bytes from the remaining budget; false if there were too few.
-fn take(left: &mut usize, bytes: usize) -> bool {
-    let fits = *left >= bytes;
-    *left = left.saturating_sub(bytes);
-    fits
 }
 
 #[cfg(test)]

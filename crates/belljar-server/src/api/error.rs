@@ -5,6 +5,7 @@ use axum::{
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
+use belljar_contract::{ErrorCode, ErrorKind, RunId, RunResult, Tier};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -23,6 +24,8 @@ pub(crate) struct ApiError {
     pub(crate) code: &'static str,
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
+    /// The run that records it.
+    pub(crate) run_id: Option<RunId>,
     /// Sent to the client as the `Retry-After` header.
     pub(crate) retry_after_seconds: Option<u32>,
 }
@@ -33,6 +36,9 @@ pub(crate) struct ApiError {
 pub(crate) struct ErrorBody {
     /// The one error of this answer.
     error: ErrorText,
+    /// The run that records the request, if the request was for a run and was refused after it had an id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run_id: Option<RunId>,
 }
 
 /// An error, for programs (`type`, `code`) and for people (`message`, `hint`).
@@ -51,7 +57,8 @@ struct ErrorText {
 
 impl ApiError {
     pub(crate) fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
-        Self { status, code, message: message.into(), hint: None, retry_after_seconds: None }
+        let message = message.into();
+        Self { status, code, message, hint: None, run_id: None, retry_after_seconds: None }
     }
 
     #[must_use]
@@ -89,7 +96,28 @@ impl ApiError {
         hint: Option<&str>,
     ) -> Self {
         let retry_after_seconds = (status == StatusCode::TOO_MANY_REQUESTS).then_some(1);
-        Self { status, code, message, hint: hint.map(str::to_owned), retry_after_seconds }
+        let hint = hint.map(str::to_owned);
+        Self { status, code, message, hint, run_id: None, retry_after_seconds }
+    }
+
+    /// The error for a run that was refused before any of its code ran; `None` if it was not.
+    ///
+    /// Code can fail with the same permission errors, but only in a cell.
+    pub(crate) fn refused_run(result: &RunResult) -> Option<Self> {
+        let error = result.error.as_ref().filter(|_| result.isolation.tier == Tier::Refused)?;
+        // These are as the schema says, but cannot run.
+        let cannot_run = [ErrorCode::RequestInvalid, ErrorCode::LimitCode, ErrorCode::LimitContext];
+        let status = if cannot_run.contains(&error.code) {
+            StatusCode::UNPROCESSABLE_ENTITY
+        } else if error.code == ErrorCode::LimitMaximum
+            || error.code.kind() == ErrorKind::PermissionError
+        {
+            StatusCode::FORBIDDEN
+        } else {
+            return None;
+        };
+        let refused = Self::new(status, error.code.as_str(), error.message.clone());
+        Some(Self { hint: error.hint.clone(), run_id: Some(result.id.clone()), ..refused })
     }
 
     /// A concurrency limit of the server is reached.
@@ -102,6 +130,8 @@ impl ApiError {
     /// The `type` that belongs to the status.
     fn kind(&self) -> &'static str {
         match self.status {
+            // A limit of a run, whatever its status.
+            _ if self.code.starts_with("limit.") => "LimitError",
             StatusCode::UNAUTHORIZED => "AuthError",
             StatusCode::FORBIDDEN => "PermissionError",
             StatusCode::NOT_FOUND | StatusCode::GONE => "NotFoundError",
@@ -123,6 +153,7 @@ impl ApiError {
                 message: self.message.clone(),
                 hint: self.hint.clone(),
             },
+            run_id: self.run_id.clone(),
         }
     }
 }

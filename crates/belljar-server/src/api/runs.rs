@@ -155,7 +155,15 @@ impl<B: Backend> Api<B> {
                 let body = Json(under_way(&id, waiting));
                 Ok((StatusCode::ACCEPTED, body).into_response())
             }
-            id => finished(id.as_ref(), attached.live.finished().await),
+            id => {
+                let ended = attached.live.finished().await;
+                let result =
+                    if let RunOutcome::Run(report, _) = &ended { report.result() } else { None };
+                match result.and_then(ApiError::refused_run) {
+                    Some(refused) => Err(refused),
+                    None => finished(id.as_ref(), ended),
+                }
+            }
         }
     }
 

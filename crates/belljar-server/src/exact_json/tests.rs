@@ -64,3 +64,62 @@ async fn e1_lines_are_restored_however_they_are_written() {
     drop(writer);
     assert_eq!(read.await.expect("no panic").expect("text"), wanted);
 }
+
+const EXACT: &str = r#"{ "total":1, "alpha": 18446744073709551617}"#;
+
+fn call(tool: &str, arguments: &str) -> String {
+    format!(
+        r#"{{"id":1,"method":"tools/call","params":{{"arguments":{arguments},"name":"{tool}"}}}}"#
+    )
+}
+
+/// What a tree of the message has as the context.
+fn context_in_tree(message: &str) -> Value {
+    let marked = with_marked_context(message.as_bytes());
+    let tree: Value = serde_json::from_slice(&marked).expect("JSON");
+    assert_eq!(tree["params"]["arguments"]["code"], "é1");
+    tree["params"]["arguments"]["context"].clone()
+}
+
+#[test]
+fn a8_the_context_of_a_call_passes_through_a_tree_unchanged() {
+    for tool in ["execute_code", "sandbox"] {
+        for exact in [EXACT, "[18446744073709551617]", "-18446744073709551617", "1.50"] {
+            let message = call(tool, &format!(r#"{{"code":"é1","context": {exact} , "z":1}}"#));
+            let context = context_in_tree(&message);
+            assert_eq!(context.as_str().and_then(marked_text), Some(exact));
+        }
+    }
+}
+
+#[test]
+fn s2_only_the_context_of_a_call_gets_the_mark() {
+    let arguments = |name: &str, value: &str| format!(r#"{{"code":"é1","{name}":{value}}}"#);
+    for message in [
+        call("execute_code", &arguments("context", "null")),
+        call("execute_code", &arguments("context", r#""{\"a\":1}""#)),
+        call("execute_code", &arguments("sandbox_config", EXACT)),
+        call("server__tool", &arguments("context", EXACT)),
+        call("execute_code", &arguments("context", EXACT)).replace("tools/call", "tools/list"),
+        "[]".to_owned(),
+        "not JSON".to_owned(),
+    ] {
+        let marked = with_marked_context(message.as_bytes());
+        assert!(matches!(marked, Cow::Borrowed(_)), "{message}");
+    }
+    // Controls: in any spelling of the name that is understood, and both if there are two.
+    let escaped = call("execute_code", &arguments(r"c\u006fntext", EXACT));
+    assert!(context_in_tree(&escaped).as_str().is_some_and(|text| marked_text(text).is_some()));
+    let two = call("execute_code", r#"{"Context":{},"code":"é1","context":[]}"#);
+    let two = with_marked_context(two.as_bytes());
+    assert_eq!(String::from_utf8_lossy(&two).matches(&**MARK).count(), 2);
+}
+
+/// A string of a client that looks like a marked one is a string.
+#[test]
+fn s2_a_client_cannot_write_the_mark() {
+    assert_eq!(marked_text("json-0000:{}"), None);
+    assert_eq!(marked_text("json-"), None);
+    let own = value("{}");
+    assert_eq!(own.as_str().and_then(marked_text), Some("{}"));
+}

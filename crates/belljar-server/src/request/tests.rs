@@ -17,7 +17,7 @@ fn every_field_in_both_spellings() {
         language: Some(Language::Python),
         engine: Some(EngineName::CPython),
         intent: Some("sum".into()),
-        context: Some(json!({"a": 1})),
+        context: Some(JsonText::from(&json!({"a": 1}))),
         limits: LimitsRequest {
             timeout_ms: Some(500),
             memory_mb: Some(64),
@@ -156,14 +156,14 @@ fn e2_json_in_a_text_is_read_as_what_it_is() {
         |given: Value| decode(json!({"code": "1", "context": given})).expect("decoded").context;
     for (given, wanted) in [
         (json!("{\"rows\":[1]}"), json!({"rows": [1]})),
-        (json!(" [1, 2]"), json!([1, 2])),
+        (json!(" [1,2]"), json!([1, 2])),
         // Anything else is the text that it is.
         (json!("12"), json!("12")),
         (json!("{broken"), json!("{broken")),
         (json!("{\"a\":1,\"a\":2}"), json!("{\"a\":1,\"a\":2}")),
         (json!({"a": "{}"}), json!({"a": "{}"})),
     ] {
-        assert_eq!(context(given), Some(wanted));
+        assert_eq!(context(given), Some(JsonText::from(&wanted)));
     }
     let request = decode(json!({
         "code": "1", "durable": "true", "max_output_tokens": "500", "tools": "[\"a__b\"]",
@@ -185,4 +185,12 @@ fn e2_json_in_a_text_is_read_as_what_it_is() {
         arguments["code"] = json!("1");
         assert_eq!(decode(arguments), Err(message.to_owned()));
     }
+}
+
+/// The text of an object keeps what a tree of it would lose.
+#[test]
+fn a8_a_context_in_a_text_keeps_its_order_and_its_digits() {
+    let json = r#"{"total":1,"alpha":18446744073709551617}"#;
+    let request = decode(json!({"code": "1", "context": json})).expect("decoded");
+    assert_eq!(request.context.as_ref().map(JsonText::as_str), Some(json));
 }

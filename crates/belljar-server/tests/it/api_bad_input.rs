@@ -40,6 +40,7 @@ const ROUTES: &[(&str, &str)] = &[
     ("POST /v1/approvals/a", r#"{"decision": "approve"}"#),
     ("GET /v1/events", ""),
     ("POST /v1/tools/search", r#"{"intent": "x"}"#),
+    ("GET /v1/blobs/blob_x", ""),
     ("GET /metrics", ""),
     ("GET /openapi.json", ""),
     ("GET /v1/nothing", ""),
@@ -126,7 +127,8 @@ async fn e3_what_is_not_understood_is_refused_by_name() {
     }
     let deep =
         format!("{{\"code\": \"1\", \"context\": {}1{}}}", "[".repeat(5000), "]".repeat(5000));
-    served.refused(run, &deep, 400, "request.malformed").await;
+    let error = served.refused(run, &deep, 400, "request.invalid").await;
+    assert!(error["message"].as_str().unwrap().contains("context: "), "{error}");
     for head in [
         "GET /v1/runs?limit=0",
         "GET /v1/runs?limit=x",

@@ -48,7 +48,7 @@ async fn e3_every_field_of_a_request_reaches_the_backend() {
     served.get("POST /v1/runs", &body.to_string()).await;
     let request = served.fake.requests.lock().unwrap().pop().unwrap();
     assert_eq!(request.language, Some(Language::Python));
-    assert_eq!(request.context, Some(json!({"a": [1]})));
+    assert_eq!(request.context.unwrap().as_str(), r#"{"a":[1]}"#);
     assert_eq!(request.limits.memory_mb, Some(64));
     assert_eq!(request.limits.tool_calls, Some(2));
     assert_eq!(request.grants.env["A"], "b");

@@ -9,8 +9,8 @@ use std::{io, io::Write as _, path::Path, process::ExitCode};
 use anyhow::{Context as _, bail};
 use belljar_contract::{RunResult, SessionInfo};
 use belljar_project::{Project, config::ProjectSettings, now_ms};
-use client::{HostClient, Method};
-use serde_json::{Map, Value, json};
+use client::{HostClient, HostRefusal, Method};
+use serde_json::{Map, Value, json, value::RawValue};
 
 use super::{
     arguments::{
@@ -71,9 +71,7 @@ pub(crate) fn run_in(
     if let Some(engine) = arguments.engine {
         body.insert("engine".to_owned(), engine.as_str().into());
     }
-    if let Some(context) = source::context(arguments, settings.maximum.context_bytes)? {
-        body.insert("context".to_owned(), serde_json::from_str(context.get())?);
-    }
+    let context = source::context(arguments, settings.maximum.context_bytes)?;
     if let Some(tokens) = arguments.tools.max_output_tokens {
         body.insert("max_output_tokens".to_owned(), tokens.into());
     }
@@ -86,7 +84,17 @@ pub(crate) fn run_in(
     if !arguments.tools.only.is_empty() {
         body.insert("grants".to_owned(), json!({ "tools": arguments.tools.only }));
     }
-    run(&client, id, &source, body, (arguments.json, arguments.artifacts.as_deref()))
+    let body = with_context(&Value::from(body).to_string(), context.as_deref());
+    run(&client, id, &source, &body, (arguments.json, arguments.artifacts.as_deref()))
+}
+
+/// The text of an object with the context as another field, as it was written.
+fn with_context(object: &str, context: Option<&RawValue>) -> String {
+    match (object.strip_suffix('}'), context) {
+        (Some("{"), Some(context)) => format!("{{\"context\":{context}}}"),
+        (Some(fields), Some(context)) => format!("{fields},\"context\":{context}}}"),
+        (None, _) | (_, None) => object.to_owned(),
+    }
 }
 
 /// Runs code in a session and prints the result.
@@ -94,11 +102,17 @@ fn run(
     client: &HostClient,
     id: &str,
     source: &CodeSource,
-    body: Map<String, Value>,
+    body: &str,
     (as_json, directory): (bool, Option<&Path>),
 ) -> anyhow::Result<ExitCode> {
     let path = format!("/v1/sessions/{}/runs", segment(id)?);
-    let answer = client.ask_text(Method::Post, &path, Some(&body.into()))?;
+    let answer = client.ask_text(Method::Post, &path, Some(body));
+    let answer = answer.or_else(|error| match error.downcast_ref::<HostRefusal>() {
+        Some(HostRefusal { run: Some(run), .. }) => {
+            client.ask_text(Method::Get, &format!("/v1/runs/{}", segment(run)?), None)
+        }
+        _ => Err(error),
+    })?;
     let result: RunResult = serde_json::from_slice(&answer).context("the host sent no result")?;
     let shown = FrameSource { code: &source.code, name: &source.shown_name };
     let printed = match as_json {
@@ -143,7 +157,7 @@ fn execute(client: &HostClient, exec: &SessionExecArguments) -> anyhow::Result<E
     let arguments = RunArguments { code, file, ..RunArguments::default() };
     let source = CodeSource::load(&arguments)?;
     let body = self::code(&source, exec.file.is_some());
-    run(client, &exec.id, &source, body, (exec.json, None))
+    run(client, &exec.id, &source, &Value::from(body).to_string(), (exec.json, None))
 }
 
 /// The code, and its language if one was given; otherwise the session's language is used.

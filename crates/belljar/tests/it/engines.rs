@@ -91,8 +91,9 @@ fn a12_the_http_api_names_an_engine() {
     let run = |body: Value| server.ask("POST /v1/runs", &body);
     let result = run(json!({ "code": "sum([1, 2])", "engine": "cpython" }));
     assert_eq!(ran(&result), (&json!(3), &json!("cpython")), "{result:#}");
-    let refused = run(json!({ "code": "1", "engine": "quickjs", "language": "python" }));
-    assert!(is_mismatch(&refused["error"]), "{refused:#}");
+    let mixed = json!({ "code": "1", "engine": "quickjs", "language": "python" });
+    let refused = server.refused_run("POST /v1/runs", &mixed, 422);
+    assert!(is_mismatch(&refused), "{refused:#}");
     let refused = server.api("POST /v1/runs", r#"{"code": "1", "engine": "perl"}"#);
     assert_eq!(refused.status, 400, "{refused:#?}");
     let error: Value = serde_json::from_str(&refused.body).unwrap();
@@ -112,9 +113,10 @@ fn a12_a_session_names_an_engine_and_its_runs_keep_it() {
     run(json!({ "code": "x = 1" }));
     let result = run(json!({ "code": "x + 1", "engine": "cpython" }));
     assert_eq!(ran(&result), (&json!(2), &json!("cpython")), "{result:#}");
-    let error = &run(json!({ "code": "1", "engine": "bash", "language": "bash" }))["error"];
+    let refused = |body: Value| server.refused_run(&path, &body, 422);
+    let error = refused(json!({ "code": "1", "engine": "bash", "language": "bash" }));
     assert_eq!(error["message"], "this session runs on cpython, not on bash", "{error:#}");
-    let error = &run(json!({ "code": "1", "language": "bash" }))["error"];
+    let error = refused(json!({ "code": "1", "language": "bash" }));
     assert_eq!(error["message"], "this session runs python, not bash", "{error:#}");
     let refused = server.api("POST /v1/sessions", r#"{"engine": "quickjs", "language": "python"}"#);
     assert_eq!(refused.status, 403, "{refused:#?}");

@@ -111,12 +111,13 @@ fn e3_grants_are_within_what_the_operator_allows() {
     let server = serve_in(&place, &["--read", directory, "--write", directory]);
     let run = server.ask("POST /v1/runs", &read(&open));
     assert_eq!(run["result"], "data", "{run:#}");
-    let refused = server.ask("POST /v1/runs", &read(&secret));
-    assert_eq!(refused["error"]["code"], "permission.file", "{refused:#}");
-    assert_eq!(refused["isolation"]["tier"], "refused", "{refused:#}");
+    let runs = "POST /v1/runs";
+    let refused = server.refused_run(runs, &read(&secret), 403);
+    assert_eq!(refused["code"], "permission.file", "{refused:#}");
+    assert_eq!(refused["type"], "PermissionError", "{refused:#}");
     let up = format!("{directory}/../secret.txt");
-    let refused = server.ask("POST /v1/runs", &read(up.as_ref()));
-    assert_eq!(refused["error"]["code"], "permission.file", "{refused:#}");
+    let refused = server.refused_run(runs, &read(up.as_ref()), 403);
+    assert_eq!(refused["code"], "permission.file", "{refused:#}");
 
     let work = json!({
         "language": "bash", "code": "echo more >> data.txt; echo new > new.txt",
@@ -128,14 +129,58 @@ fn e3_grants_are_within_what_the_operator_allows() {
     let elsewhere = json!({
         "language": "bash", "code": "true", "workspace": {"path": place.path(), "commit": true},
     });
-    let refused = server.ask("POST /v1/runs", &elsewhere);
-    assert_eq!(refused["error"]["code"], "permission.file", "{refused:#}");
+    let refused = server.refused_run(runs, &elsewhere, 403);
+    assert_eq!(refused["code"], "permission.file", "{refused:#}");
     let limits = json!({"code": "while (true) {}", "limits": {"timeout_ms": 200}});
-    let run = server.ask("POST /v1/runs", &limits);
-    assert_eq!(run["error"]["code"], "limit.timeout", "{run:#}");
+    let late = server.ask(runs, &limits);
+    assert_eq!(late["error"]["code"], "limit.timeout", "{late:#}");
     let net = json!({"code": "1", "grants": {"net": ["example.com"]}});
-    let refused = server.ask("POST /v1/runs", &net);
-    assert_eq!(refused["error"]["code"], "permission.network", "{refused:#}");
+    let refused = server.refused_run(runs, &net, 403);
+    assert_eq!(refused["code"], "permission.network", "{refused:#}");
+}
+
+/// Code that fails answers 200, whatever it failed with; a request that is refused does not.
+#[sandboxed]
+#[test]
+fn e3_a_refused_run_has_a_status_of_its_own() {
+    let place = Place::new();
+    let server = serve_in(&place, &[]);
+    for (request, status, kind, code) in [
+        (
+            json!({"code": "1", "language": "python", "engine": "quickjs"}),
+            422,
+            "RequestError",
+            "request.invalid",
+        ),
+        (
+            json!({"code": "1", "limits": {"timeout_ms": 86_400_000_000_u64}}),
+            403,
+            "LimitError",
+            "limit.maximum",
+        ),
+        (json!({"code": " ".repeat(60_000)}), 422, "LimitError", "limit.code"),
+        (
+            json!({"code": "1", "context": "x".repeat(100), "limits": {"context_bytes": 10}}),
+            422,
+            "LimitError",
+            "limit.context",
+        ),
+    ] {
+        let error = server.refused_run("POST /v1/runs", &request, status);
+        assert_eq!((&error["type"], &error["code"]), (&json!(kind), &json!(code)), "{error:#}");
+    }
+    for (language, text, code) in [
+        ("typescript", "throw new Error('no')", "runtime.thrown"),
+        ("typescript", "return }", "syntax.invalid"),
+        (
+            "python",
+            "import socket\nsocket.create_connection(('127.0.0.1', 1))",
+            "permission.module",
+        ),
+    ] {
+        let failed = server.ask("POST /v1/runs", &self::code(language, text));
+        assert_eq!(failed["error"]["code"], code, "{failed:#}");
+    }
 }
 
 #[sandboxed]

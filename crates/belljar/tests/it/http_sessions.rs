@@ -46,12 +46,10 @@ fn b3_a_run_cannot_change_the_limits_of_its_session() {
     let place = Place::new();
     let server = serve_in(&place, &[]);
     let id = open(&server, "typescript", &[]);
-    let limited = |limits: Value| {
-        let request = json!({ "code": "return 1", "limits": limits });
-        server.ask(&format!("POST /v1/sessions/{id}/runs"), &request)
-    };
+    let run = format!("POST /v1/sessions/{id}/runs");
+    let limited = |limits: Value| json!({ "code": "return 1", "limits": limits });
     for name in ["memory_mb", "processes", "open_files", "disk_mb", "inodes"] {
-        let error = &limited(json!({ name: 16 }))["error"];
+        let error = server.refused_run(&run, &limited(json!({ name: 16 })), 422);
         assert_eq!(error["code"], "request.invalid", "{name}: {error:#}");
         assert!(error["message"].as_str().is_some_and(|said| said.contains(name)), "{error:#}");
     }
@@ -62,7 +60,8 @@ fn b3_a_run_cannot_change_the_limits_of_its_session() {
         assert!(refused.stderr.contains(&format!("cannot be used with '{flag} <")), "{refused:#?}");
     }
     // Control: limits of the run itself are taken, and the session still answers.
-    assert_eq!(limited(json!({ "timeout_ms": 5000 }))["result"], 1);
+    let ran = server.ask(&run, &limited(json!({ "timeout_ms": 5000 })));
+    assert_eq!(ran["result"], 1, "{ran:#}");
     let ran = place.belljar(&["run", "--session", &id, "--timeout", "5s", "-c", "return 1"]);
     assert_eq!((ran.status, ran.stdout.as_str()), (Some(0), "1\n"), "{ran:#?}");
 }

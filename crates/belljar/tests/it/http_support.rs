@@ -36,6 +36,23 @@ impl RunningServer {
         serde_json::from_str(&reply.body).unwrap_or_else(|error| panic!("{error}: {reply:#?}"))
     }
 
+    /// The error of a request for a run that is refused with this status before any of its code runs.
+    pub(crate) fn refused_run(&self, line: &str, body: &Value, status: u16) -> Value {
+        let reply = self.api(line, &body.to_string());
+        assert_eq!(reply.status, status, "{line}: {reply:#?}");
+        let refused: Value = serde_json::from_str(&reply.body).expect("it is JSON");
+        let run = refused["run_id"].as_str().unwrap_or_else(|| panic!("no run: {reply:#?}"));
+        let run = self.ask(&format!("GET /v1/runs/{run}"), &Value::Null);
+        for field in ["code", "message", "hint"] {
+            assert_eq!(run["error"][field], refused["error"][field], "{run:#}");
+        }
+        assert_eq!(
+            (&run["status"], &run["isolation"]["tier"]),
+            (&"failed".into(), &"refused".into())
+        );
+        refused["error"].clone()
+    }
+
     /// What a request tells while it goes on.
     pub(crate) fn follow(&self, line: &str, more: &str, body: &str) -> Events {
         let mut stream = TcpStream::connect(self.address()).expect("the server listens");

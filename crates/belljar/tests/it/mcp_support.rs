@@ -288,15 +288,25 @@ impl RunningServer {
 
     /// Calls a tool as a client that cannot ask anybody anything. The whole result.
     pub(crate) fn call(&self, tool: &str, arguments: &Value) -> Value {
+        let reply = self.reply_to_call(tool, &arguments.to_string());
+        let data = reply.body.lines().map(|line| line.strip_prefix("data:").unwrap_or(line));
+        let messages = data.filter_map(|data| serde_json::from_str::<Value>(data.trim()).ok());
+        let mut answers = messages.filter(|message| message["id"] == 1);
+        let answer = answers.next_back().unwrap_or_else(|| panic!("no answer: {reply:#?}"));
+        answer.get("result").unwrap_or_else(|| panic!("no result: {answer}")).clone()
+    }
+
+    /// The answer as it came to arguments as they are written: a tree would sort and round.
+    pub(crate) fn reply_to_call(&self, tool: &str, arguments: &str) -> Reply {
         let bearer = format!("Bearer {}", self.token);
-        let body = json!({
-            "jsonrpc": "2.0", "id": 1, "method": "tools/call",
-            "params": { "name": tool, "arguments": arguments, "_meta": {
-                "io.modelcontextprotocol/protocolVersion": REVISION,
-                "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
-                "io.modelcontextprotocol/clientCapabilities": {},
-            } },
+        let meta = json!({
+            "io.modelcontextprotocol/protocolVersion": REVISION,
+            "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
+            "io.modelcontextprotocol/clientCapabilities": {},
         });
+        let body = format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"{tool}","arguments":{arguments},"_meta":{meta}}}}}"#
+        );
         let headers = [
             ("Host", self.address()),
             ("Authorization", &bearer),
@@ -306,13 +316,9 @@ impl RunningServer {
             ("Mcp-Method", "tools/call"),
             ("Mcp-Name", tool),
         ];
-        let reply = self.http("POST /mcp", &headers, &body.to_string());
+        let reply = self.http("POST /mcp", &headers, &body);
         assert_eq!(reply.status, 200, "{reply:#?}");
-        let data = reply.body.lines().map(|line| line.strip_prefix("data:").unwrap_or(line));
-        let messages = data.filter_map(|data| serde_json::from_str::<Value>(data.trim()).ok());
-        let mut answers = messages.filter(|message| message["id"] == 1);
-        let answer = answers.next_back().unwrap_or_else(|| panic!("no answer: {reply:#?}"));
-        answer.get("result").unwrap_or_else(|| panic!("no result: {answer}")).clone()
+        reply
     }
 
     /// Runs code; the structured content.

@@ -60,6 +60,17 @@ impl StdioServer {
         }
     }
 
+    /// The line that answers arguments as they are written: a tree would sort and round.
+    pub(crate) fn call_in_text(&mut self, tool: &str, arguments: &str) -> String {
+        writeln!(
+            self.input,
+            r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"{tool}","arguments":{arguments}}}}}"#
+        )
+        .expect("it listens");
+        let mut lines = self.output.by_ref().map(|line| line.expect("in text"));
+        lines.find(|line| line.contains(r#""id":1"#)).expect("it answers")
+    }
+
     /// What a tool gives, as data.
     pub(crate) fn call(&mut self, tool: &str, arguments: Value) -> Value {
         let answer = self.ask("tools/call", json!({"name": tool, "arguments": arguments}));

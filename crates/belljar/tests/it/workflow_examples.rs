@@ -216,7 +216,25 @@ fn f8_validate_tells_every_fault_with_its_line() {
     project.0.file("work/bad.yaml", file);
     let found = project.0.belljar(&["workflow", "validate", "bad.yaml"]);
     assert_eq!(found.status, Some(2), "{found:#?}");
-    assert!(found.stderr.contains("bad.yaml:"), "{found:#?}");
+    assert!(found.stderr.contains("bad.yaml:3:9: `one`: tool"), "{found:#?}");
+    assert!(found.stderr.contains("cycle"), "{found:#?}");
+    // Faults of the file, of the graph and of tools are listed together, and nothing that follows from
+    // them: `two` is a task although it cannot be read.
+    let file = "tasks:\n  - id: one\n    tool: count:ad\n  - id: two\n    tol: count:add\n    retry: \
+                {attempts: 3}\n  - id: three\n    value: \"{{ results.nope }}\"\n    depends_on: \
+                [two, four]\n";
+    project.0.file("work/all.yaml", file);
+    let found = project.0.belljar(&["workflow", "validate", "all.yaml", "--json"]);
+    let listed = found.json()["faults"].as_array().cloned().unwrap_or_default();
+    let at = |fault: &Value| (fault["line"].as_u64(), fault["message"].as_str().map(str::to_owned));
+    let listed: Vec<(u64, String)> =
+        listed.iter().map(|fault| (at(fault).0.unwrap(), at(fault).1.unwrap())).collect();
+    for (line, part) in [(2, "count:ad"), (5, "tol"), (7, "nope"), (9, "`four`")] {
+        let is_it = |(at, what): &&(u64, String)| *at == line && what.contains(part);
+        assert_eq!(listed.iter().filter(is_it).count(), 1, "{part}: {listed:#?}");
+    }
+    assert!(listed.iter().all(|(_, what)| !what.contains("retry")), "{listed:#?}");
+    assert!(listed.is_sorted_by_key(|(line, _)| *line), "{listed:#?}");
     project.0.file("work/tool.yaml", "tasks:\n  - id: one\n    tool: count:ad\n");
     let found = project.0.belljar(&["workflow", "validate", "tool.yaml"]);
     assert!(found.stderr.contains("tool.yaml:2:9: `one`: tool"), "{found:#?}");

@@ -3,7 +3,7 @@
 //! A few lines of HTTP/1.1: a client library would slow every start of the program.
 
 use std::{
-    fs,
+    fmt, fs,
     io::{self, BufRead as _, BufReader, Read as _, Write as _},
     net::{SocketAddr, TcpStream},
     os::unix::fs::OpenOptionsExt as _,
@@ -39,6 +39,23 @@ pub(super) struct HostClient {
     token: String,
 }
 
+/// The host answered without success.
+#[derive(Debug)]
+pub(super) struct HostRefusal {
+    /// The message of the host, with its hint.
+    reason: String,
+    /// The run that records the refusal, whose result has it in full.
+    pub(super) run: Option<String>,
+}
+
+impl fmt::Display for HostRefusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.reason)
+    }
+}
+
+impl std::error::Error for HostRefusal {}
+
 impl HostClient {
     /// The host that runs for a project.
     pub(super) fn of_host(project: &Project) -> anyhow::Result<Self> {
@@ -60,19 +77,20 @@ impl HostClient {
         path: &str,
         body: Option<&Value>,
     ) -> anyhow::Result<Value> {
-        let answer = self.ask_text(method, path, body)?;
+        let body = body.map(Value::to_string);
+        let answer = self.ask_text(method, path, body.as_deref())?;
         if answer.is_empty() {
             return Ok(Value::Null);
         }
         serde_json::from_slice(&answer).context("the host's answer is not JSON")
     }
 
-    /// The same, with the answer as the text it came as.
+    /// The same, with the request and the answer as text.
     pub(super) fn ask_text(
         &self,
         method: Method,
         path: &str,
-        body: Option<&Value>,
+        body: Option<&str>,
     ) -> anyhow::Result<Vec<u8>> {
         let stream = match TcpStream::connect(self.address) {
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
@@ -92,10 +110,12 @@ impl HostClient {
         })?;
         let text = |name: &str| answer.pointer(&format!("/error/{name}")).and_then(Value::as_str);
         let message = text("message").unwrap_or("the host gave no reason");
-        match text("hint") {
-            Some(hint) => bail!("{message} ({hint})"),
-            None => bail!("{message} (status {status})"),
-        }
+        let reason = match text("hint") {
+            Some(hint) => format!("{message} ({hint})"),
+            None => format!("{message} (status {status})"),
+        };
+        let run = answer.get("run_id").and_then(Value::as_str).map(str::to_owned);
+        Err(HostRefusal { reason, run }.into())
     }
 
     fn exchange(
@@ -103,7 +123,7 @@ impl HostClient {
         mut stream: TcpStream,
         method: Method,
         path: &str,
-        body: Option<&Value>,
+        body: Option<&str>,
     ) -> io::Result<(u16, Vec<u8>)> {
         let method = match method {
             Method::Get => "GET",
@@ -116,7 +136,6 @@ impl HostClient {
              Accept: application/json\r\nConnection: close\r\n"
         );
         if let Some(body) = body {
-            let body = body.to_string();
             request += &format!(
                 "Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
                 body.len()

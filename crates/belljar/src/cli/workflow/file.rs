@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use belljar_project::{Project, check_workflow};
 use belljar_workflow::{Action, DagFault as CheckFault, DagFaults, Task};
 use belljar_workflow_formats::{
-    self as formats, CodeExecution, FileFault, FormatOptions, ParsedWorkflow,
+    self as formats, CodeExecution, FileFault, Format, FormatOptions, ParsedWorkflow,
 };
 use serde_json::json;
 
@@ -39,16 +39,23 @@ impl WorkflowFile {
         path: &Path,
         code: CodeExecution,
     ) -> anyhow::Result<Result<Self, FileFaults>> {
+        let (file, faults) = Self::load_in_part(path, code)?;
+        Ok(file.filter(|_| faults.0.is_empty()).ok_or(faults))
+    }
+
+    /// Reads a file as far as it can be read, with its faults.
+    fn load_in_part(
+        path: &Path,
+        code: CodeExecution,
+    ) -> anyhow::Result<(Option<Self>, FileFaults)> {
         let name = path.display().to_string();
         let about = || format!("cannot read the workflow {name}");
         let size = fs::metadata(path).with_context(about)?.len();
         anyhow::ensure!(size <= MOST_BYTES, "{name} is too large for a workflow: {size} bytes");
         let text = fs::read_to_string(path).with_context(about)?;
         let options = FormatOptions { code };
-        Ok(match formats::read(&name, &text, &options) {
-            Ok(read) => Ok(Self { read, name, text }),
-            Err(faults) => Err(FileFaults(faults)),
-        })
+        let (read, faults) = formats::read_in_part(&name, &text, &options);
+        Ok((read.map(|read| Self { read, name, text }), FileFaults(faults)))
     }
 
     /// Adds the lines of their tasks to the faults of a workflow.
@@ -71,6 +78,31 @@ impl WorkflowFile {
             message: format!("{}: {}", fault.part, fault.what),
             help: (!near.is_empty()).then(|| format!("did you mean `{near}`?")),
         }
+    }
+
+    /// All faults in the order of the file: its own, and those of its workflow that do not follow from
+    /// them.
+    fn all_faults(&self, own: FileFaults, found: &DagFaults) -> FileFaults {
+        let is_new = |fault: &&CheckFault| own.0.is_empty() || self.is_new(fault, &own.0);
+        let found: Vec<_> = found.0.iter().filter(is_new).map(|fault| self.locate(fault)).collect();
+        let mut all = own.0;
+        all.extend(found);
+        all.sort_by_key(|fault| (fault.line, fault.column));
+        FileFaults(all)
+    }
+
+    /// Whether a fault of the workflow does not follow from a fault of the file.
+    fn is_new(&self, fault: &CheckFault, own: &[FileFault]) -> bool {
+        let names_tool = fault.part.ends_with("tool");
+        let (node, part) = (fault.task.as_deref(), &*fault.part);
+        let is_at_fault = own.iter().any(|own| own.node.is_some() && own.node.as_deref() == node);
+        // A file is checked for these when it is read.
+        let is_known = matches!(part, "id" | "depends_on") || part.contains("decisions");
+        // The routes of an agent, and the settings of a task whose action cannot be read, are not what
+        // their author wrote.
+        let is_made_up = self.read.format == Format::Agent
+            || is_at_fault && matches!(part, "speculate" | "compensate" | "retry");
+        names_tool || !is_known && !is_made_up
     }
 
     /// Prints the warnings to standard error.
@@ -141,18 +173,18 @@ pub(super) async fn validate(
     arguments: &WorkflowValidateArguments,
     project: &Project,
 ) -> anyhow::Result<ExitCode> {
-    let file = match WorkflowFile::load(&arguments.file, CodeExecution::WithShell)? {
-        Ok(file) => file,
-        Err(faults) => return faults.print(arguments.json),
-    };
+    let (file, own) = WorkflowFile::load_in_part(&arguments.file, CodeExecution::WithShell)?;
+    let Some(file) = file else { return own.print(arguments.json) };
     let wants_tools = !arguments.no_tools && project.has_servers();
     let bridge = wants_tools.then(|| project.bridge(None)).transpose()?;
     let checked = check_workflow(&file.read.dag, bridge.as_ref()).await;
     if let Some(bridge) = &bridge {
         bridge.shutdown().await;
     }
-    if let Err(faults) = checked {
-        return file.located(&faults).print(arguments.json);
+    let found = checked.err().unwrap_or_else(|| DagFaults(Vec::new()));
+    let faults = file.all_faults(own, &found);
+    if !faults.0.is_empty() {
+        return faults.print(arguments.json);
     }
     let unchecked = bridge.is_none() && !arguments.no_tools && calls_tools(&file.read.dag.tasks);
     let needs_code = WorkflowFile::load(&arguments.file, CodeExecution::Off)?.is_err();
