@@ -32,7 +32,7 @@ pub use engine::{EngineMismatch, EngineName, EngineRow, UnknownEngine};
 pub use error::{ErrorCode, ErrorKind, RunError, head_and_tail, shortened};
 pub use grants::{
     Access, CommitExecutable, EngineAbility, Grant, GrantAsk, GrantFlag, GrantKind, GrantValue,
-    Grants, GrantsRequest, TaskGrants, Workspace, WorkspaceRequest,
+    Grants, GrantsRequest, TaskGrants, VariablesRequest, Workspace, WorkspaceRequest,
 };
 pub use ids::{ApprovalId, CheckpointId, RunId, SessionId};
 pub use language::Language;

@@ -7,7 +7,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{ErrorCode, Limit, RunError};
+use crate::{ErrorCode, Grant, Limit, RunError};
 
 /// A grant that the code reached for and did not have.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -42,7 +42,7 @@ pub enum Audience {
     CommandLine,
     /// A model or a program, which has the fields of a request.
     Client,
-    /// Whoever writes `belljar.toml`.
+    /// A model or a program that may not ask for it: only the operator can allow it.
     Operator,
     /// The author of a workflow file.
     WorkflowFile,
@@ -55,8 +55,13 @@ impl MissingGrant {
         let (flag, key) = kind.names();
         match audience {
             Audience::CommandLine => format!("--{flag} {name}"),
-            Audience::Client => format!("`grants.{key}: [{name:?}]`"),
-            Audience::Operator => format!("`{key} = [{name:?}]` under [grants] in belljar.toml"),
+            Audience::Client => {
+                format!("`{key}: [{name:?}]` in `sandbox_config` (HTTP: in `grants`)")
+            }
+            Audience::Operator => format!(
+                "`belljar serve --{flag} {name}`, or `{key} = [{name:?}]` under [grants] in the user's \
+                 belljar.toml"
+            ),
             Audience::WorkflowFile if *kind == MissingKind::Modules => {
                 format!("`allowed_modules: [{name}]`")
             }
@@ -66,6 +71,9 @@ impl MissingGrant {
 
     fn sentence(&self, audience: Audience) -> String {
         let phrase = self.phrase(audience);
+        if audience == Audience::Operator {
+            return format!("Only the operator can allow it, with {phrase}.");
+        }
         match self.kind {
             MissingKind::Modules => format!("Ask for {phrase} if there is no other way."),
             MissingKind::Read | MissingKind::Write | MissingKind::Env | MissingKind::Commands => {
@@ -76,6 +84,18 @@ impl MissingGrant {
 }
 
 impl MissingKind {
+    /// The kind of a grant that code can miss.
+    pub const fn of(grant: Grant) -> Option<Self> {
+        match grant {
+            Grant::Read => Some(Self::Read),
+            Grant::Write => Some(Self::Write),
+            Grant::Env => Some(Self::Env),
+            Grant::Modules => Some(Self::Modules),
+            Grant::Commands => Some(Self::Commands),
+            Grant::Tools | Grant::Net | Grant::Permissive => None,
+        }
+    }
+
     /// Its flag, and its name in requests and files.
     const fn names(self) -> (&'static str, &'static str) {
         match self {
@@ -93,7 +113,9 @@ impl Limit {
     pub fn phrase(self, audience: Audience) -> String {
         match audience {
             Audience::CommandLine => format!("--{}", self.flag()),
-            Audience::Client => format!("`limits.{}`", self.json_key()),
+            Audience::Client => {
+                format!("`{}` in `sandbox_config` (HTTP: in `limits`)", self.json_key())
+            }
             Audience::Operator => format!("`{}` under [limits] in belljar.toml", self.key()),
             Audience::WorkflowFile => format!("`{}` under `limits`", self.json_key()),
         }

@@ -27,7 +27,7 @@ use serde_json::{Map, Value, json, value::to_raw_value};
 
 use crate::{Execution, Executor, ProjectWorkflows, RunDurability, SessionRegistry, now_ms};
 
-pub use permissions::{ClientPermissions, ExecutablePermissions};
+pub use permissions::{ClientGrants, ClientPermissions, ExecutablePermissions, NameRule};
 pub use workflows::{WorkflowServiceOptions, task_question, with_task};
 
 /// How long servers may take to list the passed-through tools before the first client is served.
@@ -125,7 +125,9 @@ impl Backend for ProjectBackend {
         let aborted = observer.aborted();
         let language = request.language();
         let result = match self.execution(request, observer.clone()) {
-            Ok(execution) => self.executor.execute_as(id, execution, aborted).await,
+            Ok(execution) => {
+                self.permissions.reworded(self.executor.execute_as(id, execution, aborted).await)
+            }
             Err(error) => {
                 observer.started(&id);
                 self.executor.refuse(id, language, error).await

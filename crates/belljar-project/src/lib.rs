@@ -29,8 +29,8 @@ mod token_savings;
 mod workflows;
 
 pub use backend::{
-    ClientPermissions, ExecutablePermissions, ProjectBackend, WorkflowServiceOptions,
-    task_question, with_task,
+    ClientGrants, ClientPermissions, ExecutablePermissions, NameRule, ProjectBackend,
+    WorkflowServiceOptions, task_question, with_task,
 };
 pub use belljar_contract::{
     Artifact, Change, CommitExecutable, EngineMismatch, EngineName, ErrorCode, ErrorKind, Grants,
