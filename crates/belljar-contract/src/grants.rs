@@ -8,7 +8,10 @@
 //! A request asks ([`GrantsRequest`], [`TaskGrants`], [`WorkspaceRequest`]); the operator's rules turn that
 //! into what the run is given ([`Grants`], [`Workspace`]). Only the second kind reaches the runtime.
 
+mod clients;
+mod containment;
 mod fields;
+mod operator;
 mod table;
 mod variables;
 
@@ -20,6 +23,9 @@ use serde_json::Value;
 
 use crate::{EngineRow, StrictObject};
 
+pub use clients::{ClientGrants, NameRule};
+pub use containment::contained;
+pub use operator::{GrantTable, IgnoredGrant};
 pub use table::{Grant, Grants, GrantsRequest, TaskGrants};
 pub use variables::VariablesRequest;
 

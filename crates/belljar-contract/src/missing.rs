@@ -7,7 +7,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{ErrorCode, Grant, Limit, RunError};
+use crate::{ErrorCode, Limit, RunError};
 
 /// A grant that the code reached for and did not have.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -84,18 +84,6 @@ impl MissingGrant {
 }
 
 impl MissingKind {
-    /// The kind of a grant that code can miss.
-    pub const fn of(grant: Grant) -> Option<Self> {
-        match grant {
-            Grant::Read => Some(Self::Read),
-            Grant::Write => Some(Self::Write),
-            Grant::Env => Some(Self::Env),
-            Grant::Modules => Some(Self::Modules),
-            Grant::Commands => Some(Self::Commands),
-            Grant::Tools | Grant::Net | Grant::Permissive => None,
-        }
-    }
-
     /// Its flag, and its name in requests and files.
     const fn names(self) -> (&'static str, &'static str) {
         match self {

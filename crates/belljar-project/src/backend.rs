@@ -27,7 +27,7 @@ use serde_json::{Map, Value, json, value::to_raw_value};
 
 use crate::{Execution, Executor, ProjectWorkflows, RunDurability, SessionRegistry, now_ms};
 
-pub use permissions::{ClientGrants, ClientPermissions, ExecutablePermissions, NameRule};
+pub use permissions::{ClientPermissions, ExecutablePermissions};
 pub use workflows::{WorkflowServiceOptions, task_question, with_task};
 
 /// How long servers may take to list the passed-through tools before the first client is served.

@@ -31,7 +31,7 @@ use thiserror::Error;
 use crate::Retention;
 
 pub use engines::EngineSettings;
-pub use grants::{GrantSettings, GrantTable, IgnoredGrant};
+pub use grants::GrantSettings;
 pub use locations::{ConfigLocations, FILE_NAME, PROJECT_NAMES, SERVERS_NAME, STATE_NAME};
 pub use servers::{ConfiguredServer, ServerOrigin, ServerOverrideError};
 pub use tools::{IgnoredRule, ToolSettings};

@@ -16,7 +16,6 @@
 mod active;
 mod backend;
 pub mod config;
-mod containment;
 mod descriptors;
 mod engines;
 mod executor;
@@ -29,8 +28,8 @@ mod token_savings;
 mod workflows;
 
 pub use backend::{
-    ClientGrants, ClientPermissions, ExecutablePermissions, NameRule, ProjectBackend,
-    WorkflowServiceOptions, task_question, with_task,
+    ClientPermissions, ExecutablePermissions, ProjectBackend, WorkflowServiceOptions,
+    task_question, with_task,
 };
 pub use belljar_contract::{
     Artifact, Change, CommitExecutable, EngineMismatch, EngineName, ErrorCode, ErrorKind, Grants,

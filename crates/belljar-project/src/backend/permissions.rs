@@ -1,18 +1,14 @@
 //! Permissions of clients, and the grants that a run gets within them.
 
-mod grants;
-
 use std::time::Duration;
 
 use belljar_contract::{
-    Audience, CommitExecutable, ErrorCode, Grants, GrantsRequest, Limits, MissingKind, RunError,
+    Audience, ClientGrants, CommitExecutable, ErrorCode, Grants, GrantsRequest, Limits, RunError,
     RunResult, Workspace, WorkspaceRequest,
 };
 use belljar_tools::Glob;
 
 use super::WorkflowServiceOptions;
-
-pub use grants::{ClientGrants, NameRule};
 
 /// What a client may ask for, set by the operator.
 #[derive(Debug, Clone)]
@@ -66,13 +62,7 @@ impl ClientPermissions {
     /// The result with hints in a client's words: fields that it may send, or what the operator sets.
     pub(super) fn reworded(&self, mut result: RunResult) -> RunResult {
         let Some(error) = &mut result.error else { return result };
-        let may_ask = error.missing.as_ref().is_none_or(|missing| match missing.kind {
-            MissingKind::Read => self.grants.allows_path(&self.grants.readable, &missing.name),
-            MissingKind::Write => self.grants.allows_path(&self.grants.writable, &missing.name),
-            MissingKind::Env => self.grants.env.contains_key(&missing.name),
-            MissingKind::Modules => self.grants.modules.allows(&missing.name),
-            MissingKind::Commands => self.grants.commands.allows(&missing.name),
-        });
+        let may_ask = error.missing.as_ref().is_none_or(|missing| self.grants.allows(missing));
         error.hint = error.hint_for(if may_ask { Audience::Client } else { Audience::Operator });
         result
     }

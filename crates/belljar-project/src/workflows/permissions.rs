@@ -2,13 +2,14 @@
 
 use std::{collections::BTreeMap, path::PathBuf};
 
-use belljar_contract::{Access, Grant, GrantAsk, GrantValue, Grants, Language, TaskGrants};
+use belljar_contract::{
+    Access, Grant, GrantAsk, GrantValue, Grants, Language, NameRule, TaskGrants, contained,
+};
 use belljar_workflow::{Task, TaskFailure};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{ProjectWorkflowError, walk};
-use crate::{NameRule, containment::contained};
 
 /// How to allow more: the flags and the commands that take them.
 const READ: &str = "`--read PATH` of `belljar workflow run` or `belljar serve`";

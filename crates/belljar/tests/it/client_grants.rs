@@ -47,8 +47,8 @@ fn requests(data: &str) -> Vec<(&'static str, String, Value, Value, &'static str
             "commands",
         ),
         (
-            "bash",
-            "cat in.txt".to_owned(),
+            "python",
+            "open('in.txt').read()".to_owned(),
             json!({"workspace": data}),
             json!("seen"),
             "permission.file",

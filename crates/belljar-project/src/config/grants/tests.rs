@@ -2,9 +2,11 @@
 
 use std::path::Path;
 
+use belljar_contract::GrantTable;
+
 use super::{
     super::{ConfigFiles, DefaultsOrder, RawConfig},
-    GrantSettings, GrantTable,
+    GrantSettings,
 };
 
 fn settings(operator: &str, project: &str) -> Result<GrantSettings, String> {

@@ -11,11 +11,8 @@ use std::{
 };
 
 use anyhow::{Context as _, anyhow};
-use belljar_contract::{Grant, RunError};
-use belljar_project::{
-    ClientGrants, NameRule,
-    config::{GrantSettings, GrantTable},
-};
+use belljar_contract::{ClientGrants, Grant, GrantTable, NameRule, RunError};
+use belljar_project::config::GrantSettings;
 
 use super::with_hint;
 use crate::cli::{

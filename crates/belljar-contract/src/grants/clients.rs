@@ -8,11 +8,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use belljar_contract::{
-    Access, ErrorCode, Grant, GrantAsk, GrantValue, Grants, GrantsRequest, RunError,
-};
-
-use crate::containment::contained;
+use super::{Access, Grant, GrantAsk, GrantValue, Grants, GrantsRequest, contained};
+use crate::{ErrorCode, MissingGrant, MissingKind, RunError};
 
 /// What a client may ask to reach, set by the operator.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -65,8 +62,11 @@ impl NameRule {
 }
 
 impl ClientGrants {
-    /// The requested grants, if all of them are allowed.
-    pub(super) fn given(&self, asked: &GrantsRequest) -> Result<Grants, RunError> {
+    /// The requested grants. Tools are policy's to decide.
+    ///
+    /// # Errors
+    /// Something is not allowed; the hint says how the operator would allow it.
+    pub fn given(&self, asked: &GrantsRequest) -> Result<Grants, RunError> {
         let mut grants = Grants::default();
         for (grant, ask) in asked.asked() {
             let value = match ask {
@@ -86,7 +86,10 @@ impl ClientGrants {
     }
 
     /// The directory of a requested workspace. A commit needs what writing needs.
-    pub(super) fn workspace(&self, asked: &str, commit: bool) -> Result<PathBuf, RunError> {
+    ///
+    /// # Errors
+    /// As for [`ClientGrants::given`].
+    pub fn workspace(&self, asked: &str, commit: bool) -> Result<PathBuf, RunError> {
         if commit {
             return contained(asked, &self.writable)
                 .ok_or_else(|| beyond_paths("committing to", "write", asked, &self.writable));
@@ -96,9 +99,16 @@ impl ClientGrants {
             .ok_or_else(|| beyond_paths("working on", "workspace", asked, &allowed))
     }
 
-    /// Whether a client may ask for a path.
-    pub(super) fn allows_path(&self, allowed: &[PathBuf], path: &str) -> bool {
-        contained(path, allowed).is_some()
+    /// Whether a client may ask for what code was missing.
+    pub fn allows(&self, missing: &MissingGrant) -> bool {
+        let name = missing.name.as_str();
+        match missing.kind {
+            MissingKind::Read => contained(name, &self.readable).is_some(),
+            MissingKind::Write => contained(name, &self.writable).is_some(),
+            MissingKind::Env => self.env.contains_key(name),
+            MissingKind::Modules => self.modules.allows(name),
+            MissingKind::Commands => self.commands.allows(name),
+        }
     }
 
     fn paths(&self, grant: Grant, asked: &Access) -> Result<Vec<PathBuf>, RunError> {
