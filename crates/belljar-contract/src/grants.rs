@@ -8,8 +8,12 @@
 //! A request asks ([`GrantsRequest`], [`TaskGrants`], [`WorkspaceRequest`]); the operator's rules turn that
 //! into what the run is given ([`Grants`], [`Workspace`]). Only the second kind reaches the runtime.
 
+mod clients;
+mod containment;
 mod fields;
+mod operator;
 mod table;
+mod variables;
 
 use std::{borrow::Cow, collections::BTreeMap, path::PathBuf};
 
@@ -19,7 +23,11 @@ use serde_json::Value;
 
 use crate::{EngineRow, StrictObject};
 
+pub use clients::{ClientGrants, NameRule};
+pub use containment::contained;
+pub use operator::{GrantTable, IgnoredGrant};
 pub use table::{Grant, Grants, GrantsRequest, TaskGrants};
+pub use variables::VariablesRequest;
 
 /// What kind of thing a grant gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,8 +36,8 @@ pub enum GrantKind {
     Paths,
     /// Hosts of the network. Nothing gives them yet.
     Hosts,
-    /// Environment variables. A client states their values; a task names them, and the operator has the
-    /// values.
+    /// Environment variables. A client states values of its own or names variables of the operator; a task
+    /// names them, and the operator has the values.
     Variables,
     /// Names of things that the jail confines anyway.
     Names,
@@ -51,6 +59,9 @@ pub struct GrantFlag {
     /// What `belljar workflow run --help` says of it. There it allows the file to ask for the grant;
     /// `None` if there is nothing to allow.
     pub workflow_help: Option<&'static str>,
+    /// What `belljar serve --help` says of it. There it allows clients to ask for the grant; `None` if no
+    /// flag does.
+    pub serve_help: Option<&'static str>,
 }
 
 /// What an engine must be able to do for a grant to be of use to its code.
@@ -100,11 +111,11 @@ pub enum GrantAsk<'a> {
     Paths(&'a Access),
     /// Hosts of the network.
     Hosts(&'a Access),
-    /// Variables by name: the operator has their values.
-    Variables(&'a [String]),
+    /// Variables, each with the value that the request states. The operator has the other values.
+    Variables(Vec<(&'a str, Option<&'a str>)>),
     /// Tools: policy decides about each call.
     Tools(&'a [String]),
-    /// Something that the jail confines anyway: there is nothing to decide.
+    /// Names or a switch. The jail confines what they do; the operator may still decide which.
     Value(GrantValue),
 }
 

@@ -32,8 +32,9 @@ pub use approval::{
 pub use engine::{EngineMismatch, EngineName, EngineRow, UnknownEngine};
 pub use error::{ErrorCode, ErrorKind, RunError, head_and_tail, shortened};
 pub use grants::{
-    Access, CommitExecutable, EngineAbility, Grant, GrantAsk, GrantFlag, GrantKind, GrantValue,
-    Grants, GrantsRequest, TaskGrants, Workspace, WorkspaceRequest,
+    Access, ClientGrants, CommitExecutable, EngineAbility, Grant, GrantAsk, GrantFlag, GrantKind,
+    GrantTable, GrantValue, Grants, GrantsRequest, IgnoredGrant, NameRule, TaskGrants,
+    VariablesRequest, Workspace, WorkspaceRequest, contained,
 };
 pub use ids::{ApprovalId, CheckpointId, RunId, SessionId};
 pub use json_text::{JsonText, JsonTextError};

@@ -42,7 +42,7 @@ pub enum Audience {
     CommandLine,
     /// A model or a program, which has the fields of a request.
     Client,
-    /// Whoever writes `belljar.toml`.
+    /// A model or a program that may not ask for it: only the operator can allow it.
     Operator,
     /// The author of a workflow file.
     WorkflowFile,
@@ -56,8 +56,14 @@ impl MissingGrant {
         match audience {
             // The guest chose the name, and a person may paste this.
             Audience::CommandLine => format!("--{flag} {}", shell_word(name)),
-            Audience::Client => format!("`grants.{key}: [{name:?}]`"),
-            Audience::Operator => format!("`{key} = [{name:?}]` under [grants] in belljar.toml"),
+            Audience::Client => {
+                format!("`{key}: [{name:?}]` in `sandbox_config` (HTTP: in `grants`)")
+            }
+            Audience::Operator => format!(
+                "`belljar serve --{flag} {}`, or `{key} = [{name:?}]` under [grants] in the user's \
+                 belljar.toml",
+                shell_word(name)
+            ),
             Audience::WorkflowFile if *kind == MissingKind::Modules => {
                 format!("`allowed_modules: [{name}]`")
             }
@@ -67,6 +73,9 @@ impl MissingGrant {
 
     fn sentence(&self, audience: Audience) -> String {
         let phrase = self.phrase(audience);
+        if audience == Audience::Operator {
+            return format!("Only the operator can allow it, with {phrase}.");
+        }
         match self.kind {
             MissingKind::Modules => format!("Ask for {phrase} if there is no other way."),
             MissingKind::Read | MissingKind::Write | MissingKind::Env | MissingKind::Commands => {
@@ -94,7 +103,9 @@ impl Limit {
     pub fn phrase(self, audience: Audience) -> String {
         match audience {
             Audience::CommandLine => format!("--{}", self.flag()),
-            Audience::Client => format!("`limits.{}`", self.json_key()),
+            Audience::Client => {
+                format!("`{}` in `sandbox_config` (HTTP: in `limits`)", self.json_key())
+            }
             Audience::Operator => format!("`{}` under [limits] in belljar.toml", self.key()),
             Audience::WorkflowFile => format!("`{}` under `limits`", self.json_key()),
         }

@@ -334,18 +334,24 @@ fn a_missing_grant_is_told_in_the_words_of_its_reader() {
     assert_eq!(error.clone().with_advice().hint.as_deref(), Some(hint));
     for (audience, words) in [
         (Audience::CommandLine, "--module pickle"),
-        (Audience::Client, "`grants.modules: [\"pickle\"]`"),
-        (Audience::Operator, "`modules = [\"pickle\"]` under [grants] in belljar.toml"),
+        (Audience::Client, "`modules: [\"pickle\"]` in `sandbox_config` (HTTP: in `grants`)"),
         (Audience::WorkflowFile, "`allowed_modules: [pickle]`"),
     ] {
         let told = error.hint_for(audience);
         let expected = format!("Use json. Ask for {words} if there is no other way.");
         assert_eq!(told, Some(expected));
     }
+    let told = error.hint_for(Audience::Operator);
+    let expected = "Use json. Only the operator can allow it, with `belljar serve --module pickle`, or \
+                    `modules = [\"pickle\"]` under [grants] in the user's belljar.toml.";
+    assert_eq!(told.as_deref(), Some(expected));
     let full = RunError::new(ErrorCode::LimitMemory, "x").with_advice();
     assert_eq!(full.hint.as_deref(), Some("Or ask for more with --memory."));
     let told = full.hint_for(Audience::Client);
-    assert_eq!(told.as_deref(), Some("Or ask for more with `limits.memory_mb`."));
+    assert_eq!(
+        told.as_deref(),
+        Some("Or ask for more with `memory_mb` in `sandbox_config` (HTTP: in `limits`).")
+    );
     assert_eq!(RunError::new(ErrorCode::RuntimeThrown, "x").with_advice().hint, None);
 }
 

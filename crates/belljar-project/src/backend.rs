@@ -127,7 +127,9 @@ impl Backend for ProjectBackend {
         let aborted = observer.aborted();
         let language = request.language();
         let result = match self.execution(request, observer.clone()) {
-            Ok(execution) => self.executor.execute_as(id, execution, aborted).await,
+            Ok(execution) => {
+                self.permissions.reworded(self.executor.execute_as(id, execution, aborted).await)
+            }
             Err(error) => {
                 observer.started(&id);
                 self.executor.refuse(id, language, error).await

@@ -6,6 +6,7 @@
 //! and never raise them.
 
 mod engines;
+mod grants;
 mod locations;
 pub mod quantity;
 mod raw;
@@ -30,6 +31,7 @@ use thiserror::Error;
 use crate::Retention;
 
 pub use engines::EngineSettings;
+pub use grants::GrantSettings;
 pub use locations::{ConfigLocations, FILE_NAME, PROJECT_NAMES, SERVERS_NAME, STATE_NAME};
 pub use servers::{ConfiguredServer, ServerOrigin, ServerOverrideError};
 pub use tools::{IgnoredRule, ToolSettings};
@@ -134,6 +136,8 @@ pub struct ProjectSettings {
     pub retention: Retention,
     /// Names that every commit writes although the host would execute them.
     pub commit_executable: Vec<String>,
+    /// What clients may ask for.
+    pub grants: GrantSettings,
 }
 
 impl ProjectSettings {
@@ -185,7 +189,17 @@ impl ProjectSettings {
         files.project.map_or(Ok(()), RawConfig::refuse_commit_executable)?;
         let commit_executable = files.operator.map(RawConfig::commit_executable).transpose()?;
         let commit_executable = commit_executable.unwrap_or_default();
-        Ok(Self { stated, maximum, tools, engines, workflows, retention, commit_executable })
+        let grants = GrantSettings::resolve(files)?;
+        Ok(Self {
+            stated,
+            maximum,
+            tools,
+            engines,
+            workflows,
+            retention,
+            commit_executable,
+            grants,
+        })
     }
 
     /// The limits of a run. Flags override files, and files override the built-in defaults.

@@ -16,7 +16,6 @@
 mod active;
 mod backend;
 pub mod config;
-mod containment;
 mod descriptors;
 mod engines;
 mod executor;

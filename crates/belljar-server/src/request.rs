@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 
 use belljar_contract::{
     EngineName, ExecuteRequest, Grant, GrantsRequest, JsonText, Language, Limit, LimitsRequest,
-    SessionId, UnknownEngine, camel_case, is_spelled_alike, whole_number,
+    SessionId, UnknownEngine, WorkspaceRequest, camel_case, is_spelled_alike, whole_number,
 };
 use belljar_wire::json::{JsonFlaw, check_keys};
 use serde_json::{Map, Value};
@@ -80,6 +80,7 @@ const FIELDS: &[&str] = &[
 enum SandboxSetting {
     Limit(Limit),
     Grant(Grant),
+    Workspace,
 }
 
 /// The settings of `sandbox_config` by all of their names; those that are spelled alike are one.
@@ -88,7 +89,8 @@ static SANDBOX_SETTINGS: LazyLock<Vec<(SandboxSetting, String)>> = LazyLock::new
     let grants =
         Grant::OF_CLIENTS.iter().map(|grant| (SandboxSetting::Grant(*grant), grant.names()));
     let mut settings: Vec<(SandboxSetting, String)> = Vec::new();
-    for (setting, names) in limits.chain(grants) {
+    let workspace = (SandboxSetting::Workspace, vec!["workspace"]);
+    for (setting, names) in limits.chain(grants).chain([workspace]) {
         for name in names {
             if !settings.iter().any(|(_, known)| is_spelled_alike(known, name)) {
                 settings.push((setting, camel_case(name)));
@@ -105,7 +107,7 @@ static SANDBOX_SETTINGS: LazyLock<Vec<(SandboxSetting, String)>> = LazyLock::new
 pub fn decode_execute(arguments: Map<String, Value>) -> Result<ExecuteRequest, RequestError> {
     let mut fields = ArgumentFields::new("", FIELDS, arguments)?;
     let config = fields.object("sandbox_config")?.unwrap_or_default();
-    let (limits, mut grants) = sandbox_config(config)?;
+    let SandboxConfig { limits, mut grants, workspace } = sandbox_config(config)?;
     if let Some(tools) = fields.texts("tools")?
         && grants.tools.replace(tools).is_some()
     {
@@ -120,21 +122,27 @@ pub fn decode_execute(arguments: Map<String, Value>) -> Result<ExecuteRequest, R
         context: fields.context("context"),
         limits,
         grants,
+        workspace,
         session_id: fields.text("session_id")?.map(SessionId::from),
         max_output_tokens: tokens.map(|most| u32::try_from(most).unwrap_or(u32::MAX)),
         durable: fields.flag("durable")?,
-        ..ExecuteRequest::default()
     })
 }
 
-/// The limits and grants that a model may ask for.
-fn sandbox_config(
-    config: Map<String, Value>,
-) -> Result<(LimitsRequest, GrantsRequest), RequestError> {
+/// What `sandbox_config` asks for.
+#[derive(Debug, Default)]
+struct SandboxConfig {
+    limits: LimitsRequest,
+    grants: GrantsRequest,
+    workspace: Option<WorkspaceRequest>,
+}
+
+/// The limits, grants and workspace that a model may ask for.
+fn sandbox_config(config: Map<String, Value>) -> Result<SandboxConfig, RequestError> {
     let settings = &*SANDBOX_SETTINGS;
     let names: Vec<&'static str> = settings.iter().map(|(_, name)| name.as_str()).collect();
     let mut fields = ArgumentFields::new("sandbox_config.", &names, config)?;
-    let (mut limits, mut grants) = (LimitsRequest::default(), GrantsRequest::default());
+    let SandboxConfig { mut limits, mut grants, mut workspace } = SandboxConfig::default();
     let mut seen = Vec::new();
     for (setting, name) in settings {
         let Some(value) = fields.take(name) else { continue };
@@ -150,10 +158,24 @@ fn sandbox_config(
                 let value = flag(&value).map_or_else(|| value.clone(), Value::Bool);
                 grants.set(*grant, &value)
             }
+            SandboxSetting::Workspace => {
+                requested_workspace(&value).map(|asked| workspace = Some(asked)).ok_or(
+                    "the path of a directory, or an object with path, commit, commit_executable",
+                )
+            }
         };
         set.map_err(|wanted| fields.of_another_kind(name, wanted, &value))?;
     }
-    Ok((limits, grants))
+    Ok(SandboxConfig { limits, grants, workspace })
+}
+
+/// A workspace as its path, or as an object.
+fn requested_workspace(value: &Value) -> Option<WorkspaceRequest> {
+    if let Some(fields) = object(value) {
+        return serde_json::from_value(Value::Object(fields)).ok();
+    }
+    let path = value.as_str()?.to_owned();
+    Some(WorkspaceRequest { path, commit: false, commit_executable: Vec::new() })
 }
 
 /// Fields not yet taken. `null` counts as absent: clients send it for fields that they leave out.

@@ -92,25 +92,6 @@ impl AskedField for Access {
     }
 }
 
-impl AskedField for BTreeMap<String, String> {
-    fn ask(&self, _: GrantKind) -> Option<GrantAsk<'_>> {
-        let value = GrantValue::Variables(self.clone());
-        (!self.is_empty()).then_some(GrantAsk::Value(value))
-    }
-
-    fn read(&mut self, json: &Value) -> Result<(), &'static str> {
-        let text =
-            |(name, value): (&String, &Value)| Some((name.clone(), value.as_str()?.to_owned()));
-        let read = json.as_object().and_then(|fields| fields.iter().map(text).collect());
-        *self = read.ok_or("an object of strings")?;
-        Ok(())
-    }
-
-    fn write(&self) -> Option<Value> {
-        (!self.is_empty()).then(|| json!(self))
-    }
-}
-
 impl AskedField for Vec<String> {
     fn ask(&self, kind: GrantKind) -> Option<GrantAsk<'_>> {
         (!self.is_empty()).then(|| ask_for_names(self, kind))
@@ -162,7 +143,9 @@ impl AskedField for bool {
 
 fn ask_for_names(names: &[String], kind: GrantKind) -> GrantAsk<'_> {
     match kind {
-        GrantKind::Variables => GrantAsk::Variables(names),
+        GrantKind::Variables => {
+            GrantAsk::Variables(names.iter().map(|name| (name.as_str(), None)).collect())
+        }
         GrantKind::Tools => GrantAsk::Tools(names),
         GrantKind::Paths | GrantKind::Hosts | GrantKind::Names | GrantKind::Switch => {
             GrantAsk::Value(GrantValue::Names(names.to_vec()))

@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Access, EngineAbility, GrantFlag, GrantKind,
+    Access, EngineAbility, GrantFlag, GrantKind, VariablesRequest,
     fields::{AskedField, GivenField},
 };
 
@@ -159,6 +159,7 @@ grant_table! {
             name: "read", value_name: "PATH",
             help: "File or directory the code may read, at the same path",
             workflow_help: Some("File or directory that the file may let code read"),
+            serve_help: Some("File or directory that clients may let code read"),
         }),
         given: Vec<PathBuf>,
         client: Access,
@@ -171,6 +172,7 @@ grant_table! {
             name: "write", value_name: "PATH",
             help: "File or directory the code may change directly, at the same path",
             workflow_help: None,
+            serve_help: Some("File or directory that clients may let code change"),
         }),
         given: Vec<PathBuf>,
         client: Access,
@@ -190,9 +192,12 @@ grant_table! {
             workflow_help: Some(
                 "Environment variable that the file may give to code; without VALUE, its current value",
             ),
+            serve_help: Some(
+                "Environment variable that clients may give to code by name; without VALUE, its current value",
+            ),
         }),
         given: BTreeMap<String, String>,
-        client: BTreeMap<String, String>,
+        client: VariablesRequest,
         task: Vec<String>, unasked: Some("[]"),
     }
     /// Python modules and builtins that restricted mode would refuse.
@@ -202,6 +207,7 @@ grant_table! {
             name: "module", value_name: "NAME",
             help: "Python module or builtin that restricted mode refuses, e.g. subprocess, eval",
             workflow_help: None,
+            serve_help: Some("Python module that clients may ask for; without the flag, any module"),
         }),
         given: Vec<String>,
         client: Vec<String>,
@@ -214,6 +220,7 @@ grant_table! {
             name: "command", value_name: "NAME",
             help: "Command beyond the default set, e.g. rm, git",
             workflow_help: None,
+            serve_help: Some("Command that clients may ask for, e.g. git"),
         }),
         given: Vec<String>,
         client: Vec<String>,
@@ -226,6 +233,7 @@ grant_table! {
             name: "permissive", value_name: "",
             help: "Lift Python's restricted mode; the sandbox itself stays",
             workflow_help: None,
+            serve_help: None,
         }),
         given: bool,
         task: bool, unasked: Some("false"),

@@ -132,7 +132,7 @@ impl ProjectBackend {
             self.executor.resume_found(id, Arc::new(ClientObserver { observer }), aborted).await;
         let report = match resumed {
             Ok(ResumeOutcome::Ran(result) | ResumeOutcome::Ended(result)) => {
-                RunReport::ended(*result)
+                RunReport::ended(self.permissions.reworded(*result))
             }
             Err(error) => {
                 self.adoption.pause(id);
@@ -186,7 +186,8 @@ impl ProjectBackend {
         loop {
             let record = store.run(id).await.ok().flatten()?;
             if let Some(result) = &record.result_json {
-                return serde_json::from_str(result).ok().map(RunReport::ended);
+                let result = serde_json::from_str(result).ok();
+                return result.map(|result| RunReport::ended(self.permissions.reworded(result)));
             }
             let run = &record.summary;
             // An aborted run waits for no answer, even if its approvals are still open.

@@ -1,25 +1,22 @@
 //! Permissions of clients, and the grants that a run gets within them.
 
-use std::{path::PathBuf, time::Duration};
+use std::time::Duration;
 
 use belljar_contract::{
-    Access, CommitExecutable, ErrorCode, Grant, GrantAsk, GrantValue, Grants, GrantsRequest,
-    Limits, RunError, Workspace, WorkspaceRequest,
+    Audience, ClientGrants, CommitExecutable, ErrorCode, Grants, GrantsRequest, Limits, RunError,
+    RunResult, Workspace, WorkspaceRequest,
 };
 use belljar_tools::Glob;
 
 use super::WorkflowServiceOptions;
-use crate::containment::contained;
 
 /// What a client may ask for, set by the operator.
 #[derive(Debug, Clone)]
 pub struct ClientPermissions {
     /// The limits of a run that states none.
     pub limits: Limits,
-    /// Directories and files that a client may ask to read.
-    pub readable: Vec<PathBuf>,
-    /// Directories and files that a client may ask to change.
-    pub writable: Vec<PathBuf>,
+    /// What a client may ask to reach.
+    pub grants: ClientGrants,
     /// Names that are committed although the host would execute them.
     pub commit_executable: ExecutablePermissions,
     /// The token budget of a result, unless the client states one.
@@ -47,44 +44,27 @@ pub struct ExecutablePermissions {
 impl ClientPermissions {
     /// The requested grants, if the operator allows all of them. Tools are policy's to decide.
     pub(super) fn grants(&self, asked: &GrantsRequest) -> Result<Grants, RunError> {
-        let mut grants = Grants::default();
-        for (grant, ask) in asked.asked() {
-            let value = match ask {
-                GrantAsk::Paths(access) => GrantValue::Paths(self.paths(grant, access)?),
-                GrantAsk::Hosts(_) => return Err(no_network()),
-                GrantAsk::Variables(names) => return Err(without_values(names)),
-                GrantAsk::Tools(_) => continue,
-                GrantAsk::Value(value) => value,
-            };
-            grants.give(grant, value);
-        }
-        Ok(grants)
+        self.grants.given(asked)
     }
 
-    /// The requested paths, if the operator allows them for this grant.
-    fn paths(&self, grant: Grant, asked: &Access) -> Result<Vec<PathBuf>, RunError> {
-        let rules =
-            [(Grant::Read, &self.readable, "reading"), (Grant::Write, &self.writable, "writing")];
-        match rules.into_iter().find(|(ruled, ..)| *ruled == grant) {
-            Some((_, allowed, what)) => within(asked, allowed, what),
-            None => Err(beyond(grant.key(), "any path")),
-        }
-    }
-
-    /// The requested workspace. It must be writable if it is committed, else readable.
+    /// The requested workspace, if the operator allows it.
     pub(super) fn workspace(
         &self,
         asked: Option<&WorkspaceRequest>,
     ) -> Result<Option<Workspace>, RunError> {
         let Some(asked) = asked else { return Ok(None) };
         let WorkspaceRequest { path, commit, commit_executable } = asked;
-        let (roots, what) = match commit {
-            true => (&self.writable, "committing to"),
-            false => (&self.readable, "working on"),
-        };
-        let path = one_within(path, roots, what)?;
+        let path = self.grants.workspace(path, *commit)?;
         let executable = self.executable(commit_executable)?;
         Ok(Some(Workspace { path, commit: *commit, executable }))
+    }
+
+    /// The result with hints in a client's words: fields that it may send, or what the operator sets.
+    pub(super) fn reworded(&self, mut result: RunResult) -> RunResult {
+        let Some(error) = &mut result.error else { return result };
+        let may_ask = error.missing.as_ref().is_none_or(|missing| self.grants.allows(missing));
+        error.hint = error.hint_for(if may_ask { Audience::Client } else { Audience::Operator });
+        result
     }
 
     fn executable(&self, asked: &[String]) -> Result<CommitExecutable, RunError> {
@@ -101,35 +81,4 @@ impl ClientPermissions {
         let names = asked.iter().chain(always).cloned().collect();
         Ok(CommitExecutable::Names(names))
     }
-}
-
-/// The requested paths; a request for all gets those that the operator allows, if there are any.
-fn within(asked: &Access, allowed: &[PathBuf], what: &str) -> Result<Vec<PathBuf>, RunError> {
-    match asked {
-        Access::None => Ok(Vec::new()),
-        Access::All if allowed.is_empty() => Err(beyond(what, "any path")),
-        Access::All => Ok(allowed.to_vec()),
-        Access::Only(paths) => paths.iter().map(|path| one_within(path, allowed, what)).collect(),
-    }
-}
-
-fn one_within(asked: &str, allowed: &[PathBuf], what: &str) -> Result<PathBuf, RunError> {
-    contained(asked, allowed).ok_or_else(|| beyond(what, asked))
-}
-
-/// A client states the values of its variables: it cannot have those of the operator.
-fn without_values(names: &[String]) -> RunError {
-    let message = format!("the variables {} need values", names.join(", "));
-    RunError::new(ErrorCode::RequestInvalid, message)
-}
-
-fn no_network() -> RunError {
-    let message = "network access cannot be granted here";
-    RunError::new(ErrorCode::PermissionNetwork, message)
-        .with_hint("use a tool, or have the data passed in with `context`")
-}
-
-fn beyond(what: &str, path: &str) -> RunError {
-    RunError::new(ErrorCode::PermissionFile, format!("{what} {path} is not allowed here"))
-        .with_hint("the operator allows paths with `belljar serve --read` and `--write`")
 }

@@ -177,7 +177,8 @@ impl ProjectBackend {
             // The run waits for a person only as long as its host lives: a session has no journal.
             execution.durability = RunDurability::Never;
         }
-        self.executor.execute_in(&kept.session, run, execution, aborted).await
+        let result = self.executor.execute_in(&kept.session, run, execution, aborted).await;
+        self.permissions.reworded(result)
     }
 }
 

@@ -69,9 +69,11 @@ impl ProjectBackend {
             permissions: WorkflowPermissions {
                 code: code != CodeExecution::Off,
                 shell: Some(code == CodeExecution::WithShell),
-                readable: permissions.readable.clone(),
-                writable: permissions.writable.clone(),
-                ..WorkflowPermissions::default()
+                readable: permissions.grants.readable.clone(),
+                writable: permissions.grants.writable.clone(),
+                env: permissions.grants.env.clone(),
+                modules: permissions.grants.modules.only().map(<[String]>::to_vec),
+                commands: permissions.grants.commands.only().map(<[String]>::to_vec),
             },
             hidden,
             max_running,

@@ -17,7 +17,7 @@ use serde::{
 };
 use toml::Spanned;
 
-use super::{ConfigError, quantity, quantity::QuantityError, retention};
+use super::{ConfigError, grants::RawGrants, quantity, quantity::QuantityError, retention};
 
 /// A parsed file and its path.
 #[derive(Debug)]
@@ -40,6 +40,7 @@ struct RawFile {
     retention: RawRetention,
     audit: RawAudit,
     workspace: RawWorkspace,
+    grants: RawGrants,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -288,6 +289,11 @@ impl RawConfig {
         self.file.engines.iter().map(read).collect()
     }
 
+    /// The table `[grants]`.
+    pub(super) fn grants(&self) -> &RawGrants {
+        &self.file.grants
+    }
+
     /// The servers in `[mcp_servers]`.
     pub(super) fn servers(&self) -> &BTreeMap<String, RawServer> {
         &self.file.mcp_servers
@@ -478,7 +484,7 @@ impl RawConfig {
         entries.iter().map(read).collect()
     }
 
-    fn line_of(&self, offset: usize) -> usize {
+    pub(super) fn line_of(&self, offset: usize) -> usize {
         1 + self.text.bytes().take(offset).filter(|byte| *byte == b'\n').count()
     }
 }

@@ -2,19 +2,22 @@
 
 use std::{collections::BTreeMap, path::PathBuf};
 
-use belljar_contract::{Access, Grant, GrantAsk, GrantValue, Grants, Language, TaskGrants};
+use belljar_contract::{
+    Access, Grant, GrantAsk, GrantValue, Grants, Language, NameRule, TaskGrants, contained,
+};
 use belljar_workflow::{Task, TaskFailure};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{ProjectWorkflowError, walk};
-use crate::containment::contained;
 
 /// How to allow more: the flags and the commands that take them.
 const READ: &str = "`--read PATH` of `belljar workflow run` or `belljar serve`";
 const WRITE: &str = "`belljar serve --write PATH`; `belljar workflow run` has no such flag, and brings \
                      changed files to the host only with `--workspace DIR --commit`";
-const ENV: &str = "`belljar workflow run --env NAME`";
+const ENV: &str = "`--env NAME` of `belljar workflow run` or `belljar serve`";
+const MODULE: &str = "`belljar serve --module NAME`";
+const COMMAND: &str = "`belljar serve --command NAME`";
 
 /// What workflows may do beyond calling the tools that the policy allows.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,6 +33,10 @@ pub struct WorkflowPermissions {
     pub writable: Vec<PathBuf>,
     /// Environment variables that tasks may ask for, with their values.
     pub env: BTreeMap<String, String>,
+    /// Python modules that tasks may ask for; `None` is any. With a list, no task is `permissive`.
+    pub modules: Option<Vec<String>>,
+    /// Commands that tasks may ask for; `None` is any.
+    pub commands: Option<Vec<String>>,
 }
 
 impl WorkflowPermissions {
@@ -68,12 +75,12 @@ impl WorkflowPermissions {
             let value = match ask {
                 GrantAsk::Paths(access) => GrantValue::Paths(self.paths(grant, access)?),
                 GrantAsk::Variables(names) => {
-                    let variables = names.iter().map(|name| self.variable(name));
+                    let variables = names.iter().map(|(name, _)| self.variable(name));
                     GrantValue::Variables(variables.collect::<Result<_, _>>()?)
                 }
                 GrantAsk::Hosts(_) => return Err(denied("code has no network".to_owned())),
                 GrantAsk::Tools(_) => continue,
-                GrantAsk::Value(value) => value,
+                GrantAsk::Value(value) => self.checked(grant, value)?,
             };
             grants.give(grant, value);
         }
@@ -99,6 +106,36 @@ impl WorkflowPermissions {
             Access::Only(paths) => {
                 paths.iter().map(|path| within(path, allowed, what, flag)).collect()
             }
+        }
+    }
+
+    /// Names or a switch, if the operator allows them.
+    fn checked(&self, grant: Grant, value: GrantValue) -> Result<GrantValue, TaskFailure> {
+        let rule = match grant {
+            Grant::Modules | Grant::Permissive => &self.modules,
+            Grant::Commands => &self.commands,
+            Grant::Tools | Grant::Read | Grant::Write | Grant::Net | Grant::Env => &None,
+        };
+        let Some(allowed) = rule else { return Ok(value) };
+        let rule = NameRule::Only(allowed.clone());
+        let missing = match &value {
+            GrantValue::Names(names) => names.iter().find(|name| !rule.allows(name)),
+            GrantValue::Switch(true) => None,
+            GrantValue::Switch(false) | GrantValue::Paths(_) | GrantValue::Variables(_) => {
+                return Ok(value);
+            }
+        };
+        match (missing, grant) {
+            (Some(name), Grant::Modules) => {
+                Err(beyond(format!("the module {name} is not allowed here"), MODULE))
+            }
+            (Some(name), _) => {
+                Err(beyond(format!("the command {name} is not allowed here"), COMMAND))
+            }
+            (None, Grant::Permissive) => Err(denied(
+                "`permissive` is not allowed here: the operator limits modules".to_owned(),
+            )),
+            (None, _) => Ok(value),
         }
     }
 

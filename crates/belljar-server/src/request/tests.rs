@@ -73,7 +73,13 @@ fn e2_the_sandbox_config_takes_every_limit_and_grant() {
     }
     let all = decode(json!({"read": true, "env": {"A": "b"}, "tools": ["x__y"]})).expect("grants");
     assert_eq!((all.grants.read, all.grants.tools), (Access::All, Some(vec!["x__y".into()])));
-    assert_eq!(all.grants.env.get("A").map(String::as_str), Some("b"));
+    assert_eq!(all.grants.env.value("A"), Some("b"));
+    for (workspace, commit) in [(json!("/a"), false), (json!({"path": "/a", "commit": true}), true)]
+    {
+        let asked = decode(json!({"workspace": workspace})).expect("a workspace").workspace;
+        let path = "/a".to_owned();
+        assert_eq!(asked, Some(WorkspaceRequest { path, commit, commit_executable: Vec::new() }));
+    }
     for (config, message) in [
         (
             json!({"memory_mb": 1, "heapLimitMB": 2}),
@@ -83,7 +89,15 @@ fn e2_the_sandbox_config_takes_every_limit_and_grant() {
             json!({"memoryMb": "1 GiB"}),
             "`sandbox_config.memoryMb` must be a whole number from 0, not \"1 GiB\"",
         ),
-        (json!({"env": ["A"]}), "`sandbox_config.env` must be an object of strings, not a list"),
+        (
+            json!({"env": [1]}),
+            "`sandbox_config.env` must be an object of strings, or a list of names, not a list",
+        ),
+        (
+            json!({"workspace": {"path": "/a", "force": true}}),
+            "`sandbox_config.workspace` must be the path of a directory, or an object with path, commit, \
+             commit_executable, not an object",
+        ),
         (
             json!({"command": ["rm"]}),
             "unknown field `sandbox_config.command` (did you mean `commands`?)",

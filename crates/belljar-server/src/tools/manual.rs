@@ -15,8 +15,9 @@ them. Files: /work is empty and ends with the run; what is in /work/out comes ba
 - Tools: `await mcp.server.tool({...})`, in Python `mcp.server.tool(...)`. `tools.search(intent)`, \
 `tools.describe(name)` and `load(handle)` are there, too. tools: names of the tools that the code may call.
 - context: any JSON, the global `context`. An object assigned to the global `state` comes back as state.
-- sandbox_config: timeoutMs (30000), memoryMb, allowedReadPaths, allowWrite, and every other limit and grant \
-of the operator's documents.
+- sandbox_config: timeoutMs (30000), memoryMb, and other limits. Within what the operator allows: \
+allowedReadPaths and allowWrite (true or paths), workspace (a directory, at /work; {path, commit}; the answer \
+lists changes), env ({NAME: value}, or [NAME] of the operator), modules and commands (names).
 - max_output_tokens: the budget of the answer (2000). Beyond it a value becomes a summary with a handle: \
 `load(handle)` in code returns all of it.
 - durable: true keeps the run over restarts. intent: words that name fitting tools in the answer.

@@ -51,7 +51,7 @@ async fn e3_every_field_of_a_request_reaches_the_backend() {
     assert_eq!(request.context.unwrap().as_str(), r#"{"a":[1]}"#);
     assert_eq!(request.limits.memory_mb, Some(64));
     assert_eq!(request.limits.tool_calls, Some(2));
-    assert_eq!(request.grants.env["A"], "b");
+    assert_eq!(request.grants.env.value("A"), Some("b"));
     assert_eq!(request.grants.commands, ["git"]);
     assert_eq!(request.grants.tools, Some(vec!["git__*".to_owned()]));
     assert!(request.workspace.is_some_and(|work| work.commit && work.path == "/w"));

@@ -23,7 +23,7 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 use super::{source, terminal::style::ColourChoice};
 
-pub(crate) use grants::{GrantArguments, OfRun, OfWorkflow, WorkspaceArguments};
+pub(crate) use grants::{GrantArguments, OfRun, OfServe, OfWorkflow, WorkspaceArguments};
 pub(crate) use limits::LimitArguments;
 pub(crate) use project::{
     ApprovalsArguments, ApprovalsCommand, ApprovalsListArguments, ApprovalsShowArguments,
@@ -217,15 +217,6 @@ pub(crate) struct ServeArguments {
     /// Upstream tools that clients see beside Belljar's own, e.g. 'fs__read_*'
     #[arg(long, value_name = "SERVER__TOOL")]
     pub(crate) pass_through: Vec<String>,
-    /// File or directory that clients may let code read
-    #[arg(long, value_name = "PATH")]
-    pub(crate) read: Vec<PathBuf>,
-    /// File or directory that clients may let code change
-    #[arg(long, value_name = "PATH")]
-    pub(crate) write: Vec<PathBuf>,
-    /// Name that clients may commit although the host would execute it, e.g. .git, .envrc
-    #[arg(long, value_name = "NAME", value_delimiter = ',')]
-    pub(crate) commit_executable: Vec<String>,
     /// Host name, besides loopback, that requests may use
     #[arg(long, value_name = "HOST", requires = "http")]
     pub(crate) allow_host: Vec<String>,
@@ -241,6 +232,14 @@ pub(crate) struct ServeArguments {
     /// Serve what the protocol's conformance suite expects, without a token
     #[arg(long, hide = true, requires = "http")]
     pub(crate) conformance: bool,
+    /// Directory that clients may let code work on, copy-on-write
+    #[arg(long, value_name = "DIR", help_heading = "Grants")]
+    pub(crate) workspace: Vec<PathBuf>,
+    /// Name that clients may commit although the host would execute it, e.g. .git, .envrc
+    #[arg(long, value_name = "NAME", value_delimiter = ',', help_heading = "Grants")]
+    pub(crate) commit_executable: Vec<String>,
+    #[command(flatten)]
+    pub(crate) grants: GrantArguments<OfServe>,
     #[command(flatten)]
     pub(crate) limits: LimitArguments,
 }

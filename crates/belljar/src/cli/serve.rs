@@ -3,12 +3,13 @@
 //! Over standard streams only protocol messages go to standard output. Over HTTP the address and
 //! the path of the token are printed to standard error once the server listens.
 
+mod grants;
 mod notice;
 mod telemetry;
 
-use std::{env, io, io::Write as _, net::SocketAddr, path::PathBuf, process::ExitCode, sync::Arc};
+use std::{io, io::Write as _, net::SocketAddr, process::ExitCode, sync::Arc};
 
-use anyhow::{Context as _, anyhow};
+use anyhow::anyhow;
 use belljar_contract::RunError;
 use belljar_project::{
     ClientPermissions, ExecutablePermissions, HiddenPaths, Project, ProjectBackend,
@@ -28,7 +29,7 @@ use tracing_subscriber::{
 };
 
 use super::{
-    access::{commit_names, existing},
+    access::commit_names,
     arguments::{LogFormat, ServeArguments},
     project::executor,
     session::AddressFile,
@@ -213,11 +214,6 @@ fn permissions(
     locations: &ConfigLocations,
     project: &Project,
 ) -> anyhow::Result<ClientPermissions> {
-    let here = env::current_dir().context("cannot read the current directory")?;
-    let existing = |flag: &str, paths: &[PathBuf]| {
-        let paths = paths.iter().map(|path| existing(&here, flag, path));
-        paths.collect::<Result<Vec<_>, _>>().map_err(|refused| with_hint(&refused))
-    };
     let tools = project.tools();
     let workflows = settings.workflows.serve.then(|| WorkflowServiceOptions {
         code: settings.workflows.code,
@@ -231,8 +227,7 @@ fn permissions(
     });
     Ok(ClientPermissions {
         limits: settings.limits(arguments.limits.given()),
-        readable: existing("--read", &arguments.read)?,
-        writable: existing("--write", &arguments.write)?,
+        grants: grants::allowed(arguments, &settings.grants, &locations.variables)?,
         commit_executable: ExecutablePermissions {
             always: settings.commit_executable.clone(),
             on_request: commit_names(&arguments.commit_executable)

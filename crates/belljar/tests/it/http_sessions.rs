@@ -23,7 +23,7 @@ fn run(server: &RunningServer, id: &str, code: &str) -> Value {
 #[test]
 fn s18_a_session_has_the_commands_it_is_granted() {
     let place = Place::new();
-    let server = serve_in(&place, &[]);
+    let server = serve_in(&place, &["--command", "perl"]);
     let code = "perl -e 'print 1'; echo 2; whoami; rm -f x";
     let with = open(&server, "bash", &["perl"]);
     let ran = run(&server, &with, code);
@@ -125,7 +125,7 @@ fn a5_a_session_reads_what_it_is_granted_or_is_refused() {
 #[test]
 fn s18_the_command_line_grants_commands_to_a_session() {
     let place = Place::new();
-    let _server = serve_in(&place, &[]);
+    let _server = serve_in(&place, &["--command", "perl"]);
     let new = place.belljar(&["session", "new", "-l", "bash", "--command", "perl"]);
     let exec = |id: &str| {
         let code = "perl -e 'print 1' 2>/dev/null; echo x";

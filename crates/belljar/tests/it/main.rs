@@ -14,6 +14,7 @@ mod cli_durable;
 mod cli_run;
 mod cli_standing;
 mod cli_tools;
+mod client_grants;
 mod client_reports;
 mod clients;
 mod command;

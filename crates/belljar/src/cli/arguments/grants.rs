@@ -1,8 +1,8 @@
 //! The flags of the grants, made from the contract's table: a grant with a flag is a row there. Beside
 //! them the flags of a workspace.
 //!
-//! `belljar run` and `belljar workflow run` have the same flags with other texts: in a workflow a flag
-//! allows the file to ask for the grant.
+//! `belljar run`, `belljar workflow run` and `belljar serve` have the same flags with other texts: a flag
+//! gives the grant, allows the file to ask for it, or allows clients to ask for it.
 
 use std::{ffi::OsString, fmt, marker::PhantomData, path::PathBuf};
 
@@ -11,22 +11,28 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_pars
 
 /// The command that has the flags.
 pub(crate) trait GrantingCommand: fmt::Debug + Default + Send + Sync + 'static {
+    /// What `--help` says of a grant's flag, if the command has it.
+    fn help(flag: GrantFlag) -> Option<&'static str>;
+}
+
+/// A command that has one workspace.
+pub(crate) trait WorkspaceCommand: GrantingCommand {
     /// What `--help` says of `--workspace`.
     const WORKSPACE: &str;
     /// What `--help` says of `--commit`.
     const COMMIT: &str;
-    /// What `--help` says of a grant's flag, if the command has it.
-    fn help(flag: GrantFlag) -> Option<&'static str>;
 }
 
 /// `belljar run`.
 #[derive(Debug, Default)]
 pub(crate) struct OfRun;
 
-impl GrantingCommand for OfRun {
+impl WorkspaceCommand for OfRun {
     const WORKSPACE: &str = "Directory that the code sees as /work, copy-on-write";
     const COMMIT: &str = "Write the changes to the workspace directory if the run succeeds";
+}
 
+impl GrantingCommand for OfRun {
     fn help(flag: GrantFlag) -> Option<&'static str> {
         Some(flag.help)
     }
@@ -36,20 +42,32 @@ impl GrantingCommand for OfRun {
 #[derive(Debug, Default)]
 pub(crate) struct OfWorkflow;
 
-impl GrantingCommand for OfWorkflow {
+impl WorkspaceCommand for OfWorkflow {
     const WORKSPACE: &str =
         "Directory whose files the workflow starts with; its tasks work on copies";
     const COMMIT: &str =
         "Write the changed files to the workspace directory if the workflow completes";
+}
 
+impl GrantingCommand for OfWorkflow {
     fn help(flag: GrantFlag) -> Option<&'static str> {
         flag.workflow_help
     }
 }
 
+/// `belljar serve`: what clients may ask for.
+#[derive(Debug, Default)]
+pub(crate) struct OfServe;
+
+impl GrantingCommand for OfServe {
+    fn help(flag: GrantFlag) -> Option<&'static str> {
+        flag.serve_help
+    }
+}
+
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Grants")]
-pub(crate) struct WorkspaceArguments<C: GrantingCommand> {
+pub(crate) struct WorkspaceArguments<C: WorkspaceCommand> {
     #[arg(long, value_name = "DIR", help = C::WORKSPACE)]
     pub(crate) workspace: Option<PathBuf>,
     #[arg(long, requires = "workspace", help = C::COMMIT)]

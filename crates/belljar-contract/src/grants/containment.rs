@@ -3,7 +3,7 @@
 use std::path::{Component, Path, PathBuf};
 
 /// The path, if it is one of the allowed ones or below one, and nothing in it leads upwards.
-pub(crate) fn contained(asked: &str, allowed: &[PathBuf]) -> Option<PathBuf> {
+pub fn contained(asked: &str, allowed: &[PathBuf]) -> Option<PathBuf> {
     let path = Path::new(asked);
     let leads_up = path.components().any(|part| part == Component::ParentDir);
     let is_allowed = !leads_up && allowed.iter().any(|root| path.starts_with(root));
