@@ -26,7 +26,7 @@ pub use table::{Grant, Grants, GrantsRequest, TaskGrants};
 pub enum GrantKind {
     /// Paths of the host, within those that the operator allows.
     Paths,
-    /// Hosts of the network. Nothing gives them yet.
+    /// Hosts of the network. Nothing but the command line gives them yet.
     Hosts,
     /// Environment variables. A client states their values; a task names them, and the operator has the
     /// values.
@@ -60,6 +60,8 @@ pub enum EngineAbility {
     StartsPrograms,
     /// Import modules that a grant can allow.
     ImportsModules,
+    /// Open connections.
+    OpensConnections,
 }
 
 impl EngineAbility {
@@ -68,6 +70,7 @@ impl EngineAbility {
         match self {
             Self::StartsPrograms => engine.starts_programs,
             Self::ImportsModules => engine.imports_modules,
+            Self::OpensConnections => engine.opens_connections,
         }
     }
 
@@ -76,6 +79,7 @@ impl EngineAbility {
         match self {
             Self::StartsPrograms => "starts no programs",
             Self::ImportsModules => "imports no modules",
+            Self::OpensConnections => "opens no connections",
         }
     }
 }

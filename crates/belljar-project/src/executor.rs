@@ -7,6 +7,7 @@
 mod abort;
 mod budget;
 mod cache;
+mod connections;
 mod durable;
 mod finish;
 mod intent;
@@ -26,12 +27,15 @@ use std::{
 
 use abort::Abort;
 use belljar_contract::{ErrorCode, Language, RunError, RunId, RunRequest, RunResult, RunStatus};
-use belljar_runtime::{BridgeLink, GuestAsk, Listener, RunOptions, ToolFault, ToolLink, run_id};
+use belljar_runtime::{
+    BridgeLink, ConnectionLog, GuestAsk, Listener, RunOptions, ToolFault, ToolLink, run_id,
+};
 use belljar_server::BackgroundMeter;
 use belljar_store::Store;
 use belljar_tools::{
     Bridge, CallObserver, NoObserver, PreparedRun, RunBridge, RunContext, ToolGrants,
 };
+use connections::AuditedConnections;
 use tokio::sync::mpsc;
 
 use crate::{
@@ -310,6 +314,8 @@ impl Executor {
     async fn needs_journal(&self, execution: &Execution) -> bool {
         match (execution.durability, &self.bridge) {
             (RunDurability::Always, _) => true,
+            // Connections cannot be replayed.
+            (RunDurability::IfAsked, _) if !execution.request.grants.net.is_empty() => false,
             (RunDurability::Never, _) | (RunDurability::IfAsked, None) => false,
             (RunDurability::IfAsked, Some(bridge)) => bridge.may_ask(&execution.tools).await,
         }
@@ -324,6 +330,7 @@ impl Executor {
         abort: impl Future<Output = ()>,
     ) -> RunResult {
         let Execution { request, tools, caller, observer, listener, .. } = execution;
+        let connections = self.audited_connections(&id, &request, &caller);
         let (mut link, mut calls) = (None, None);
         if let Some(bridge) = &self.bridge {
             let context = RunContext {
@@ -338,7 +345,7 @@ impl Executor {
             let run = RunBridge::plain(bridge, context, move |input| inputs.send(input));
             (link, calls) = (Some(tools), Some(serve(run, asks)));
         }
-        let options = RunOptions { id: Some(id), tools: link, listener };
+        let options = RunOptions { id: Some(id), tools: link, listener, connections };
         let run = async {
             match session {
                 None => self.sandbox.host().run_with(request, options, abort).await,
@@ -349,6 +356,17 @@ impl Executor {
             Some(calls) => tokio::join!(run, calls).0,
             None => run.await,
         }
+    }
+
+    /// Where the connections of a run are recorded, if the project keeps state.
+    fn audited_connections(
+        &self,
+        id: &RunId,
+        request: &RunRequest,
+        caller: &str,
+    ) -> Option<Arc<dyn ConnectionLog>> {
+        let store = self.store.as_ref().filter(|_| !request.grants.net.is_empty())?;
+        Some(Arc::new(AuditedConnections::new(store.clone(), id.clone(), caller.to_owned())))
     }
 
     /// Posts an event without waiting for the disk (F4).

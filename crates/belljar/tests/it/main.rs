@@ -40,6 +40,7 @@ mod languages;
 mod ledger_support;
 mod mcp_support;
 mod measured;
+mod network;
 mod orphans;
 mod other_projects;
 mod owners;
