@@ -58,6 +58,7 @@ impl ToolHost {
                 allow: vec![PolicyRule::new(Glob::new("*"))?],
                 ..ToolPolicy::default()
             },
+            kept: None,
             store: store.clone(),
             approval_timeout: Duration::ZERO,
             audit: AuditTiming::default(),
@@ -86,6 +87,7 @@ impl ToolHost {
     /// Calls a tool directly, without code, and returns its result.
     pub(super) async fn call(&self, tool: &str, arguments: &Value) -> anyhow::Result<Vec<u8>> {
         let context = RunContext {
+            session: None,
             run_id: "bench".into(),
             caller: "bench".to_owned(),
             grants: ToolGrants::default(),

@@ -3,19 +3,104 @@
 use std::fmt;
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 /// A person's decision about a tool call that waits for one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// The call may be made, once, with the arguments that were shown.
     Approve,
+    /// The call may be made, and so may later calls that a rule covers.
+    ApproveRule(ConsentRule),
     /// The call is not made; one in doubt fails in the code.
     Deny,
     /// A call in doubt is made again.
     Retry,
     /// A call in doubt happened, and gave this value, as JSON.
     Use(String),
+}
+
+/// How long a yes lasts, from the shortest to the longest.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum ConsentScope {
+    /// For the one call that was asked about.
+    #[default]
+    Once,
+    /// For the run of that call, also after it was resumed.
+    Run,
+    /// For the session of that run.
+    Session,
+    /// For the project, until the user removes the rule.
+    Always,
+}
+
+impl ConsentScope {
+    /// Every scope, from the shortest to the longest.
+    pub const ALL: [Self; 4] = [Self::Once, Self::Run, Self::Session, Self::Always];
+
+    /// Its name, in records, requests and flags.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Once => "once",
+            Self::Run => "run",
+            Self::Session => "session",
+            Self::Always => "always",
+        }
+    }
+
+    /// The scope of this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|scope| scope.as_str() == name)
+    }
+
+    /// When calls that a rule of this scope covers are made without a question.
+    pub const fn phrase(self) -> &'static str {
+        match self {
+            Self::Once => "this once",
+            Self::Run => "in this run",
+            Self::Session => "in this session",
+            Self::Always => "always in this project",
+        }
+    }
+}
+
+/// A yes to more than one call: to calls of the same tool, as long as its scope lasts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConsentRule {
+    /// How long it lasts.
+    pub scope: ConsentScope,
+    /// Conditions on arguments, as rules of `belljar.toml` have them; empty for any arguments.
+    pub when: Map<String, Value>,
+}
+
+/// The command by which a person decides about a call, from any directory if the project is known.
+pub fn decision_command(verb: &str, id: &str, project: Option<&str>) -> String {
+    let project = project.map(|project| format!(" --project {}", shell_word(project)));
+    format!("belljar approvals {verb} {id}{}", project.unwrap_or_default())
+}
+
+/// The text as one word of a shell.
+pub fn shell_word(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-');
+    match !text.is_empty() && text.chars().all(is_plain) {
+        true => text.to_owned(),
+        false => format!("'{}'", text.replace('\'', r"'\''")),
+    }
 }
 
 /// What is asked about a call, as clients see it.

@@ -16,12 +16,18 @@ mod limits;
 mod missing;
 mod number;
 mod object;
+mod record;
 mod request;
 mod result;
+mod session;
 mod spelling;
 mod status;
+pub mod tokens;
 
-pub use approval::{ApprovalKind, ApprovalQuestion, Verdict};
+pub use approval::{
+    ApprovalKind, ApprovalQuestion, ConsentRule, ConsentScope, Verdict, decision_command,
+    shell_word,
+};
 pub use engine::{EngineMismatch, EngineName, EngineRow, UnknownEngine};
 pub use error::{ErrorCode, ErrorKind, RunError, head_and_tail, shortened};
 pub use grants::{
@@ -34,11 +40,13 @@ pub use limits::{InSession, JsonUnit, Limit, LimitExcess, Limits, LimitsRequest,
 pub use missing::{Audience, MissingGrant, MissingKind};
 pub use number::{MAX_JSON_INTEGER, optional_whole_number, whole_number};
 pub use object::{StrictObject, object_or_default, optional_object};
+pub use record::RecordedWork;
 pub use request::{ExecuteRequest, RunRequest};
 pub use result::{
     Artifact, Change, ChangeKind, EntryKind, Isolation, MemoryBound, Metrics, RunResult, Stream,
-    Tier, ToolReport, Truncation,
+    Tier, ToolReport, Truncation, UnreturnedFile, UnreturnedFiles,
 };
+pub use session::{SessionFile, SessionFileKind, SessionInfo};
 pub use spelling::{camel_case, is_spelled_alike};
 pub use status::{RunStatus, TaskStatus, WorkflowStatus};
 

@@ -44,6 +44,8 @@ pub enum Audience {
     Client,
     /// Whoever writes `belljar.toml`.
     Operator,
+    /// The author of a workflow file.
+    WorkflowFile,
 }
 
 impl MissingGrant {
@@ -55,6 +57,10 @@ impl MissingGrant {
             Audience::CommandLine => format!("--{flag} {name}"),
             Audience::Client => format!("`grants.{key}: [{name:?}]`"),
             Audience::Operator => format!("`{key} = [{name:?}]` under [grants] in belljar.toml"),
+            Audience::WorkflowFile if *kind == MissingKind::Modules => {
+                format!("`allowed_modules: [{name}]`")
+            }
+            Audience::WorkflowFile => format!("`{key}: [{name:?}]`"),
         }
     }
 
@@ -89,6 +95,7 @@ impl Limit {
             Audience::CommandLine => format!("--{}", self.flag()),
             Audience::Client => format!("`limits.{}`", self.json_key()),
             Audience::Operator => format!("`{}` under [limits] in belljar.toml", self.key()),
+            Audience::WorkflowFile => format!("`{}` under `limits`", self.json_key()),
         }
     }
 
@@ -125,14 +132,17 @@ impl RunError {
         self
     }
 
-    /// The same error for another reader than one at a command line.
-    #[must_use]
-    pub fn reworded_for(mut self, audience: Audience) -> Self {
-        let words = (self.asking(Audience::CommandLine), self.asking(audience));
-        if let (Some((flag, _)), Some((phrase, _))) = words {
-            self.hint = self.hint.map(|hint| hint.replace(&flag, &phrase));
-        }
-        self
+    /// The hint for another reader than one at a command line: what the guest advised, and how this reader
+    /// asks for what was missing.
+    pub fn hint_for(&self, audience: Audience) -> Option<String> {
+        let hint = self.hint.as_deref()?;
+        let asking = (self.asking(Audience::CommandLine), self.asking(audience));
+        let (Some((_, of_command_line)), Some((_, sentence))) = asking else {
+            return Some(hint.to_owned());
+        };
+        // The guest's own words may end differently; then they stand alone.
+        let own = hint.strip_suffix(&of_command_line);
+        Some(own.map_or_else(|| hint.to_owned(), |own| format!("{own}{sentence}")))
     }
 
     /// What to write to have what was missing, and a sentence that says so.

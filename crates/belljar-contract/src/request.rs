@@ -76,6 +76,8 @@ pub struct RunRequest {
     pub engine: Option<EngineName>,
     /// The name errors and stacks show for the code.
     pub file_name: String,
+    /// The command-line arguments that the code sees, as a program does.
+    pub arguments: Vec<String>,
     /// The global `context`; `None` is an empty object.
     pub context: Option<Box<RawValue>>,
     /// The limits of the run.
@@ -87,6 +89,9 @@ pub struct RunRequest {
 }
 
 impl RunRequest {
+    /// The most that all arguments together may have.
+    pub const MAX_ARGUMENT_BYTES: usize = 16 << 10;
+
     /// TypeScript with the default limits, no context and no grants.
     pub fn typescript(code: impl Into<String>) -> Self {
         Self::new(Language::TypeScript, code)
@@ -99,6 +104,7 @@ impl RunRequest {
             language,
             engine: None,
             file_name: language.file_name().to_owned(),
+            arguments: Vec::new(),
             context: None,
             limits: Limits::DEFAULT,
             grants: Grants::default(),

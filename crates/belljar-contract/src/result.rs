@@ -51,6 +51,8 @@ pub struct RunResult {
     pub truncated: Truncation,
     /// Files that came back.
     pub artifacts: Vec<Artifact>,
+    /// Files in `/work` that ended with the run, because they were not in `/work/out`.
+    pub unreturned: UnreturnedFiles,
     /// Changes to the workspace.
     pub changes: Vec<Change>,
     /// Tools found by intent and offered to the code.
@@ -84,6 +86,7 @@ impl Default for RunResult {
             isolation: Isolation::default(),
             truncated: Truncation::default(),
             artifacts: Vec::new(),
+            unreturned: UnreturnedFiles::default(),
             changes: Vec::new(),
             tools: ToolReport::default(),
             cached: false,
@@ -208,6 +211,28 @@ pub struct Artifact {
     pub bytes: u64,
     /// Its content, in base64.
     pub data: String,
+    /// The handle under which the project keeps its content, `blob_…`; absent if it keeps none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handle: Option<String>,
+}
+
+/// Files that a run wrote and did not return. They ended with it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct UnreturnedFiles {
+    /// The first of them, by path.
+    pub files: Vec<UnreturnedFile>,
+    /// Whether there were more than are listed.
+    pub more: bool,
+}
+
+/// A file that a run wrote and did not return.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct UnreturnedFile {
+    /// Relative to `/work`.
+    pub path: String,
+    /// Its size, in bytes.
+    pub bytes: u64,
 }
 
 /// A path of the workspace that differs from what it was (C1).

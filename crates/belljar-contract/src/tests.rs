@@ -323,14 +323,15 @@ fn a_missing_grant_is_told_in_the_words_of_its_reader() {
         (Audience::CommandLine, "--module pickle"),
         (Audience::Client, "`grants.modules: [\"pickle\"]`"),
         (Audience::Operator, "`modules = [\"pickle\"]` under [grants] in belljar.toml"),
+        (Audience::WorkflowFile, "`allowed_modules: [pickle]`"),
     ] {
-        let told = error.clone().reworded_for(audience).hint;
+        let told = error.hint_for(audience);
         let expected = format!("Use json. Ask for {words} if there is no other way.");
         assert_eq!(told, Some(expected));
     }
     let full = RunError::new(ErrorCode::LimitMemory, "x").with_advice();
     assert_eq!(full.hint.as_deref(), Some("Or ask for more with --memory."));
-    let told = full.reworded_for(Audience::Client).hint;
+    let told = full.hint_for(Audience::Client);
     assert_eq!(told.as_deref(), Some("Or ask for more with `limits.memory_mb`."));
     assert_eq!(RunError::new(ErrorCode::RuntimeThrown, "x").with_advice().hint, None);
 }

@@ -21,6 +21,7 @@ mod media;
 mod protected;
 mod remove;
 mod stage;
+mod unreturned;
 mod upper;
 mod walk;
 
@@ -31,4 +32,5 @@ pub use commit::{
 };
 pub use files::{BranchEntry, BranchFiles};
 pub use protected::{ExecutedDirectory, NameUse, ProtectedPaths};
+pub use unreturned::{WorkFile, unreturned};
 pub use walk::changes;

@@ -17,10 +17,11 @@ use std::{sync::Arc, time::Duration};
 use belljar_contract::{ApprovalId, ExecuteRequest, RunError, RunId, RunRequest, Verdict};
 use belljar_runtime::run_id;
 use belljar_server::{
-    Backend, BackgroundMeter, DecisionError, EndRun, MissingServer, PassThrough, RunInfo,
-    RunReport, RunReporter, SearchError, ToolMatch, ToolsFound, is_well_formed,
+    Backend, BackgroundMeter, DecisionError, DecisionReport, EndRun, MissingServer, PassThrough,
+    RunInfo, RunReport, RunReporter, SearchError, ToolMatch, ToolsFound, is_well_formed,
 };
-use belljar_tools::{Bridge, Glob, RunContext, Tool, ToolGrants, ToolQuery};
+use belljar_store::DecideError;
+use belljar_tools::{Bridge, Glob, RunContext, Tool, ToolGrants, ToolQuery, VerdictError};
 use client_observer::{ClientObserver, PrintForwarder};
 use serde_json::{Map, Value, json, value::to_raw_value};
 
@@ -138,28 +139,25 @@ impl Backend for ProjectBackend {
         approval_id: &ApprovalId,
         verdict: Verdict,
         by: &str,
-    ) -> Result<(), DecisionError> {
-        let store = self.executor.store();
-        let store = store.ok_or_else(|| DecisionError::Unknown(approval_id.clone()))?;
-        match store.decide(approval_id, verdict, by, now_ms()).await {
-            Ok(_) => {
+    ) -> Result<DecisionReport, DecisionError> {
+        let decisions = self.executor.decisions();
+        let decisions = decisions.ok_or_else(|| DecisionError::Unknown(approval_id.clone()))?;
+        match decisions.decide(approval_id, verdict, by, now_ms()).await {
+            Ok(recorded) => {
                 self.adoption.notify();
-                Ok(())
+                Ok(DecisionReport {
+                    rule: recorded.rule.as_ref().map(|_| recorded.to_string()),
+                    also: recorded.also.into_iter().map(|one| one.asked.id).collect(),
+                })
             }
-            Err(belljar_store::DecideError::Unknown(id)) => Err(DecisionError::Unknown(id)),
+            Err(VerdictError::Decide(error)) => Err(not_decided(error)),
+            Err(error @ VerdictError::NotKept(_)) => Err(DecisionError::Failed(chain(&error))),
             Err(
-                belljar_store::DecideError::AlreadyDecided { id, .. }
-                | belljar_store::DecideError::Expired { id, .. },
-            ) => Err(DecisionError::Settled(id)),
-            Err(belljar_store::DecideError::RunEnded(id)) => Err(DecisionError::RunEnded(id)),
-            Err(
-                error @ (belljar_store::DecideError::InDoubt(_)
-                | belljar_store::DecideError::NotInDoubt(_)
-                | belljar_store::DecideError::LargeResult(_)),
+                error @ (VerdictError::Rule(_)
+                | VerdictError::NotCovered { .. }
+                | VerdictError::OnceWithConditions
+                | VerdictError::TooLong { .. }),
             ) => Err(DecisionError::NoAnswer(error.to_string())),
-            Err(belljar_store::DecideError::Store(error)) => {
-                Err(DecisionError::Failed(error.to_string()))
-            }
         }
     }
 
@@ -228,6 +226,7 @@ impl Backend for ProjectBackend {
         let id = run_id();
         observer.started(&id);
         let context = RunContext {
+            session: None,
             run_id: id,
             caller: self.permissions.caller.clone(),
             grants: ToolGrants::default(),
@@ -242,6 +241,29 @@ impl Backend for ProjectBackend {
                 None => tool_error(&error.message),
             },
         }
+    }
+}
+
+/// Why a decision did not count, for a client.
+fn not_decided(error: DecideError) -> DecisionError {
+    match error {
+        DecideError::Unknown(id) => DecisionError::Unknown(id),
+        DecideError::AlreadyDecided { id, .. } | DecideError::Expired { id, .. } => {
+            DecisionError::Settled(id)
+        }
+        DecideError::RunEnded(id) => DecisionError::RunEnded(id),
+        DecideError::InDoubt(_) | DecideError::NotInDoubt(_) | DecideError::LargeResult(_) => {
+            DecisionError::NoAnswer(error.to_string())
+        }
+        DecideError::Store(error) => DecisionError::Failed(error.to_string()),
+    }
+}
+
+/// An error with its cause.
+fn chain(error: &dyn std::error::Error) -> String {
+    match error.source() {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
     }
 }
 

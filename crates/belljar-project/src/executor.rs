@@ -7,10 +7,12 @@
 mod abort;
 mod budget;
 mod cache;
+mod clock_note;
 mod connections;
 mod durable;
 mod finish;
 mod intent;
+mod kept_artifacts;
 mod language;
 mod one_call;
 mod ownership;
@@ -26,15 +28,18 @@ use std::{
 };
 
 use abort::Abort;
-use belljar_contract::{ErrorCode, Language, RunError, RunId, RunRequest, RunResult, RunStatus};
+use belljar_contract::{
+    ErrorCode, Language, RunError, RunId, RunRequest, RunResult, RunStatus, SessionId,
+};
 use belljar_runtime::{
     BridgeLink, ConnectionLog, GuestAsk, Listener, RunOptions, ToolFault, ToolLink, run_id,
 };
 use belljar_server::BackgroundMeter;
 use belljar_store::Store;
 use belljar_tools::{
-    Bridge, CallObserver, NoObserver, PreparedRun, RunBridge, RunContext, ToolGrants,
+    Bridge, CallObserver, Decisions, NoObserver, PreparedRun, RunBridge, RunContext, ToolGrants,
 };
+use clock_note::ClockNote;
 use connections::AuditedConnections;
 use tokio::sync::mpsc;
 
@@ -145,6 +150,25 @@ impl Execution {
             listener: None,
         }
     }
+
+    /// The request for the host, the context of its tool calls, and the listener for its output.
+    fn into_parts(
+        self,
+        id: &RunId,
+        session: Option<SessionId>,
+    ) -> (RunRequest, RunContext, Option<Arc<dyn Listener>>) {
+        let Self { request, tools, caller, observer, listener, .. } = self;
+        let context = RunContext {
+            run_id: id.clone(),
+            session,
+            caller,
+            grants: tools,
+            tool_timeout: request.limits.tool_timeout,
+            code: request.code.clone(),
+            observer,
+        };
+        (request, context, listener)
+    }
 }
 
 impl Executor {
@@ -190,6 +214,14 @@ impl Executor {
     /// The bridge to the project's servers.
     pub fn bridge(&self) -> Option<&Bridge> {
         self.bridge.as_ref()
+    }
+
+    /// Records decisions about calls; `None` without a store.
+    pub fn decisions(&self) -> Option<Decisions> {
+        match &self.bridge {
+            Some(bridge) => bridge.decisions(),
+            None => Some(Decisions::new(self.store.clone()?, None)),
+        }
     }
 
     /// The project's store; `None` if the project keeps no state.
@@ -257,6 +289,9 @@ impl Executor {
             None => abort::not_started(id),
             Some(Err(cached)) => cached,
             Some(Ok(keeps_journal)) => {
+                if keeps_journal {
+                    run.clock = ClockNote::of(&execution);
+                }
                 let prepared = PreparedRun { keeps_journal, tools: &run.tools.injected };
                 execution.observer.run_prepared(prepared);
                 match &self.store {
@@ -312,12 +347,15 @@ impl Executor {
 
     /// Decides whether a run keeps a journal.
     async fn needs_journal(&self, execution: &Execution) -> bool {
+        let may_wait = execution.observer.may_wait();
         match (execution.durability, &self.bridge) {
             (RunDurability::Always, _) => true,
             // Connections cannot be replayed.
             (RunDurability::IfAsked, _) if !execution.request.grants.net.is_empty() => false,
             (RunDurability::Never, _) | (RunDurability::IfAsked, None) => false,
-            (RunDurability::IfAsked, Some(bridge)) => bridge.may_ask(&execution.tools).await,
+            (RunDurability::IfAsked, Some(bridge)) => {
+                may_wait && bridge.may_ask(&execution.tools).await
+            }
         }
     }
 
@@ -329,18 +367,11 @@ impl Executor {
         execution: Execution,
         abort: impl Future<Output = ()>,
     ) -> RunResult {
-        let Execution { request, tools, caller, observer, listener, .. } = execution;
-        let connections = self.audited_connections(&id, &request, &caller);
+        let session_id = session.map(|session| session.id().clone());
+        let connections = self.audited_connections(&id, &execution.request, &execution.caller);
+        let (request, context, listener) = execution.into_parts(&id, session_id);
         let (mut link, mut calls) = (None, None);
         if let Some(bridge) = &self.bridge {
-            let context = RunContext {
-                run_id: id.clone(),
-                caller,
-                grants: tools,
-                tool_timeout: request.limits.tool_timeout,
-                code: request.code.clone(),
-                observer,
-            };
             let (tools, BridgeLink { asks, inputs }) = ToolLink::pair(None);
             let run = RunBridge::plain(bridge, context, move |input| inputs.send(input));
             (link, calls) = (Some(tools), Some(serve(run, asks)));
@@ -348,7 +379,7 @@ impl Executor {
         let options = RunOptions { id: Some(id), tools: link, listener, connections };
         let run = async {
             match session {
-                None => self.sandbox.host().run_with(request, options, abort).await,
+                None => self.sandbox.host.run_with(request, options, abort).await,
                 Some(session) => session.run_with(request, options, abort).await,
             }
         };

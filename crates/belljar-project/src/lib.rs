@@ -35,12 +35,11 @@ pub use backend::{
 pub use belljar_contract::{
     Artifact, Change, CommitExecutable, EngineMismatch, EngineName, ErrorCode, ErrorKind, Grants,
     Isolation, Language, Limit, Limits, Metrics, RunError, RunRequest, RunResult, RunStatus,
-    Truncation, Workspace,
+    SessionFile, SessionFileKind, Truncation, Workspace,
 };
 pub use belljar_runtime::{
     CheckpointSnapshot, FileError, Finding, FindingState, LaunchError, NewCheckpoint,
-    SessionEnding, SessionFile, SessionFileKind, SessionPhase, SessionSnapshot, SessionSpec,
-    examine,
+    SessionEnding, SessionPhase, SessionSnapshot, SessionSpec, examine,
 };
 pub use descriptors::allow_many as allow_many_descriptors;
 pub use engines::locate_engine;
@@ -48,7 +47,7 @@ pub use executor::{
     Execution, Executor, ResumeError, ResumeOutcome, RunDurability, now_ms, run_status,
 };
 pub use owner::{is_owner_alive, watch_owners_in};
-pub use project::{Project, ProjectError};
+pub use project::{AcceptError, Acceptance, Project, ProjectError};
 pub use retention::{CollectionReport, RecordCollector, Retention, Sweep};
 pub use sandbox::{
     BuildError, RunBuilder, RunResultExt, Sandbox, SandboxBuilder, Session, SessionBuilder,

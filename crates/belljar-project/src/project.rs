@@ -13,7 +13,10 @@ use std::{
 
 use belljar_paths::owner::{UntrustedPath, check_place, check_state};
 use belljar_store::{FILE_NAME, Store, StoreError};
-use belljar_tools::{Bridge, BridgeConfig, ServerConfigError, ServerSpec, Surroundings, Upstreams};
+use belljar_tools::{
+    AcceptedServer, Bridge, BridgeConfig, KeptRules, KeptRulesError, ServerConfigError, ServerSpec,
+    Surroundings, Upstreams, known_projects, prepare_kept_rules,
+};
 use thiserror::Error;
 
 use crate::{
@@ -46,10 +49,14 @@ const THIS_PROGRAM: &str = "/proc/self/exe";
 #[derive(Debug)]
 pub struct Project {
     root: PathBuf,
+    /// The state directory, if it is not in the root.
+    state: Option<PathBuf>,
     tools: ToolSettings,
     /// The files that the configuration was read from.
     files: Vec<PathBuf>,
     variables: BTreeMap<String, String>,
+    /// The rules that the user approved for good here; `None` without a home directory.
+    kept: Option<KeptRules>,
 }
 
 /// Why a project cannot be used.
@@ -62,8 +69,10 @@ pub enum ProjectError {
     #[error(transparent)]
     Untrusted(#[from] UntrustedPath),
     /// The state directory cannot be created.
-    #[error("cannot prepare {}", path.display())]
+    #[error("cannot prepare {}{hint}", path.display())]
     State {
+        /// What to do about it; empty if the cause says enough.
+        hint: &'static str,
         /// The state directory, `.belljar`.
         path: PathBuf,
         /// The check or the system call that failed.
@@ -72,6 +81,32 @@ pub enum ProjectError {
     /// The store cannot be opened.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+/// Whether the user accepts a server of a project.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Acceptance {
+    /// Its word that a tool only reads counts.
+    Accepted,
+    /// It counts no longer.
+    Retracted,
+}
+
+/// Why a server cannot be accepted.
+#[derive(Debug, Error)]
+pub enum AcceptError {
+    /// No server has the name, or it was not accepted.
+    #[error("no server {0} is configured or accepted here; `belljar tools list` lists them")]
+    Unknown(String),
+    /// The configuration of the server is not valid.
+    #[error(transparent)]
+    Invalid(#[from] ServerConfigError),
+    /// There is no place for the record.
+    #[error("there is no home directory to keep this in: set HOME or XDG_STATE_HOME")]
+    NoHome,
+    /// The record cannot be written.
+    #[error(transparent)]
+    Kept(#[from] KeptRulesError),
 }
 
 impl Project {
@@ -88,7 +123,19 @@ impl Project {
     ) -> Result<Self, ProjectError> {
         let root = locations.root()?.ok_or(ProjectError::NoDirectory)?;
         let (tools, variables) = (settings.tools.clone(), locations.variables.clone());
-        Ok(Self { root, tools, files: locations.files()?, variables })
+        let (state, files) = (locations.state.clone(), locations.files()?);
+        let kept = locations.approved_rules().map(|directory| KeptRules::new(directory, &root));
+        Ok(Self { root, state, tools, files, variables, kept })
+    }
+
+    /// The directory of the project.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The state directory, if the caller chose one outside of the project.
+    pub fn chosen_state(&self) -> Option<&Path> {
+        self.state.as_deref()
     }
 
     /// The configured servers and the policy for their tools.
@@ -106,6 +153,15 @@ impl Project {
     pub fn protected(&self) -> Vec<PathBuf> {
         let of_root = Self::RESERVED_NAMES.map(|name| self.root.join(name));
         let mut paths = self.files.clone();
+        paths.extend(self.state.clone());
+        if let Some(kept) = &self.kept {
+            // Before code could make it: what is in it allows calls.
+            if let Err(error) = prepare_kept_rules(kept.directory()) {
+                let error = &error as &dyn std::error::Error;
+                tracing::debug!(error, "there is no place for rules that are approved for good");
+            }
+            paths.extend(kept.directory().exists().then(|| kept.directory().to_owned()));
+        }
         if of_root.iter().any(|path| path.exists()) {
             paths.extend(of_root);
         }
@@ -119,10 +175,10 @@ impl Project {
     /// # Errors
     /// If it cannot be created, or is not this user's alone.
     pub fn state(&self) -> Result<PathBuf, ProjectError> {
-        let path = self.root.join(STATE_NAME);
+        let path = self.state_directory();
         match prepare(&path) {
             Ok(()) => Ok(path),
-            Err(source) => Err(ProjectError::State { path, source }),
+            Err(source) => Err(ProjectError::State { path, hint: hint(&*source), source }),
         }
     }
 
@@ -131,9 +187,13 @@ impl Project {
     /// # Errors
     /// If another user owns it or can change it.
     pub fn state_path(&self) -> Result<PathBuf, ProjectError> {
-        let directory = self.root.join(STATE_NAME);
+        let directory = self.state_directory();
         check_state(&directory)?;
         Ok(directory)
+    }
+
+    fn state_directory(&self) -> PathBuf {
+        self.state.clone().unwrap_or_else(|| self.root.join(STATE_NAME))
     }
 
     /// The store, created if it is missing.
@@ -149,7 +209,7 @@ impl Project {
     /// # Errors
     /// If the state directory is not trusted, or the store cannot be opened.
     pub fn existing_store(&self) -> Result<Option<Store>, ProjectError> {
-        let directory = self.root.join(STATE_NAME);
+        let directory = self.state_directory();
         let is_there = check_state(&directory)? && directory.join(FILE_NAME).is_file();
         is_there.then(|| open(&directory)).transpose()
     }
@@ -174,6 +234,7 @@ impl Project {
             local: BTreeMap::new(),
             policy: self.tools.policy.clone(),
             store,
+            kept: self.kept.clone(),
             approval_timeout: self.tools.approval_timeout,
             audit: self.tools.audit,
             now_ms,
@@ -191,6 +252,53 @@ impl Project {
         Ok(Executor::new(sandbox, Some(bridge), Some(store)))
     }
 
+    /// The rules that the user approved for good here; `None` without a home directory.
+    pub fn kept_rules(&self) -> Option<&KeptRules> {
+        self.kept.as_ref()
+    }
+
+    /// Another project of this user with an approval of this id or prefix, if one is known.
+    pub async fn approval_elsewhere(&self, id: &str) -> Option<PathBuf> {
+        for root in known_projects(self.kept.as_ref()?.directory()) {
+            let state = root.join(STATE_NAME);
+            if root == self.root
+                || !check_state(&state).unwrap_or(false)
+                || !state.join(FILE_NAME).is_file()
+            {
+                continue;
+            }
+            let Ok(store) = Store::open(&state) else { continue };
+            if let Ok(Some(_)) = store.find_approval(id, now_ms()).await {
+                return Some(root);
+            }
+        }
+        None
+    }
+
+    /// Records that the user accepts a server of the project as it is configured now, or takes that back.
+    ///
+    /// # Errors
+    /// If there is no such server, or the record cannot be written.
+    pub fn accept(&self, server: &str, accepts: Acceptance) -> Result<(), AcceptError> {
+        let kept = self.kept.as_ref().ok_or(AcceptError::NoHome)?;
+        if accepts == Acceptance::Retracted {
+            let was_there = kept.retract(server)?;
+            return if was_there { Ok(()) } else { Err(AcceptError::Unknown(server.to_owned())) };
+        }
+        let unknown = || AcceptError::Unknown(server.to_owned());
+        let configured = self.tools.servers.get(server).ok_or_else(unknown)?;
+        let fingerprint = self.check(server, configured)?.fingerprint();
+        Ok(kept.accept(AcceptedServer { server: server.to_owned(), fingerprint })?)
+    }
+
+    /// Whether the user has accepted the server as it is configured now.
+    fn has_accepted(&self, spec: &ServerSpec) -> bool {
+        let Some(file) = self.kept.as_ref().and_then(|kept| kept.load().ok()) else { return false };
+        let fingerprint = spec.fingerprint();
+        let mut accepted = file.accepted.iter();
+        accepted.any(|one| one.server == spec.name() && one.fingerprint == fingerprint)
+    }
+
     fn check(
         &self,
         name: &str,
@@ -198,7 +306,19 @@ impl Project {
     ) -> Result<ServerSpec, ServerConfigError> {
         let directory = server.directory.as_deref().unwrap_or(&self.root);
         let surroundings = Surroundings { variables: &self.variables, directory };
-        ServerSpec::check(name, server.raw.clone(), surroundings)
+        let mut spec = ServerSpec::check(name, server.raw.clone(), surroundings)?;
+        spec.chosen = server.is_of_user() || self.has_accepted(&spec);
+        Ok(spec)
+    }
+}
+
+/// What to do if the state directory cannot be created in the project.
+fn hint(source: &(dyn std::error::Error + 'static)) -> &'static str {
+    match source.downcast_ref::<std::io::Error>().map(std::io::Error::kind) {
+        Some(ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied) => {
+            "; --state-dir DIR or BELLJAR_STATE_DIR names another place"
+        }
+        _ => "",
     }
 }
 

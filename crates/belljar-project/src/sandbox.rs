@@ -36,7 +36,7 @@ use crate::config::EngineSettings;
 /// ```
 #[derive(Debug, Clone)]
 pub struct Sandbox {
-    host: Host,
+    pub(crate) host: Host,
     limits: Limits,
     engines: EngineSettings,
 }
@@ -63,11 +63,6 @@ impl Sandbox {
     pub async fn run_request(&self, mut request: RunRequest) -> RunResult {
         self.choose_engine(&mut request);
         self.host.run(request).await
-    }
-
-    /// Runs the code of the executor, which adds tools, a journal and an abort.
-    pub(crate) fn host(&self) -> &Host {
-        &self.host
     }
 
     /// States the engine of a request that names none, if one was chosen for its language. What is

@@ -321,7 +321,7 @@ fn row(kept: &KeptSession) -> NewSession {
     NewSession {
         id: info.id,
         caller: kept.caller.clone(),
-        language: info.language.as_str().to_owned(),
+        language: info.language,
         owner: this_process(),
         forked_from: info.forked_from,
         created_ms: i64::try_from(info.created_ms).unwrap_or(i64::MAX),

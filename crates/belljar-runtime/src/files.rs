@@ -18,6 +18,7 @@ use std::{
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use belljar_contract::{
     Artifact, Change, ChangeKind, CommitExecutable, EntryKind, ErrorCode, Limits, RunError,
+    UnreturnedFile, UnreturnedFiles,
 };
 use belljar_jail::{
     workspace,
@@ -36,6 +37,9 @@ use crate::{grants::OpenWorkspace, run};
 
 /// Files in this directory come back without being named. Engines name the directory if it exists.
 const OUTPUT_DIRECTORY: &str = "/work/out";
+/// Engines name the workspace itself if there are files in it, so that those which do not come back are
+/// listed.
+const WORKSPACE: &str = "/work";
 
 /// The most changes that a result lists.
 const MAX_LISTED: usize = 10_000;
@@ -79,6 +83,8 @@ impl Drop for AbandonOnDrop {
 #[derive(Debug, Default)]
 pub(crate) struct CollectedFiles {
     pub(crate) artifacts: Vec<Artifact>,
+    /// Files that end with the run and do not come back.
+    pub(crate) unreturned: UnreturnedFiles,
     pub(crate) changes: Vec<Change>,
     /// Lines for the log of the run.
     pub(crate) notes: Vec<String>,
@@ -109,8 +115,11 @@ impl Leftovers {
             ..ArtifactCaps::default()
         };
         let named: Vec<String> =
-            self.named.iter().filter(|path| *path != OUTPUT_DIRECTORY).cloned().collect();
+            self.named.iter().filter(|path| !is_directory(path)).cloned().collect();
         let found = workspace::collect(self.work.as_fd(), lower, &named, &caps);
+        if self.workspace.is_none() && self.keeper.is_some() {
+            files.unreturned = self.unreturned(&found)?;
+        }
         files.artifacts = found.list.into_iter().map(artifact).collect();
         let skipped = found.skipped.iter();
         files.notes = skipped
@@ -139,6 +148,23 @@ impl Leftovers {
         }
         Ok(())
     }
+
+    /// The files of a workspace in memory that are not among the artifacts: they end with the cell.
+    fn unreturned(&self, found: &workspace::Artifacts) -> io::Result<UnreturnedFiles> {
+        let (files, more) = workspace::unreturned(self.work.as_fd(), &found.list)?;
+        let file = |workspace::WorkFile { path, bytes }| UnreturnedFile { path, bytes };
+        Ok(UnreturnedFiles { files: files.into_iter().map(file).collect(), more })
+    }
+}
+
+/// Whether a named path is one of the two directories that engines name.
+pub(crate) fn is_directory(named: &str) -> bool {
+    named == OUTPUT_DIRECTORY || named == WORKSPACE
+}
+
+/// Whether a path names files that come back.
+pub(crate) fn is_returned(named: &str) -> bool {
+    named != WORKSPACE
 }
 
 impl CollectedFiles {
@@ -207,7 +233,8 @@ fn entry_kind(kind: workspace::EntryKind) -> EntryKind {
 
 fn artifact(found: workspace::ArtifactFile) -> Artifact {
     let workspace::ArtifactFile { path, bytes, media_type, data } = found;
-    Artifact { path, media_type: media_type.into(), bytes, data: BASE64.encode(data) }
+    let (media_type, data) = (media_type.into(), BASE64.encode(data));
+    Artifact { path, media_type, bytes, data, handle: None }
 }
 
 /// The changes as results list them, with the outcome of the commit.

@@ -62,14 +62,17 @@ pub struct HostConfig {
 /// Runs guest code in cells. Cheap to clone; all clones share the same pools.
 #[derive(Debug, Clone)]
 pub struct Host {
-    pools: Arc<Pools>,
+    pub(crate) pools: Arc<Pools>,
     cells: Arc<Semaphore>,
     collecting: Arc<Semaphore>,
-    uploads: Arc<Semaphore>,
-    sessions: Arc<Semaphore>,
+    /// Limits the uploads into sessions at the same time.
+    pub(crate) uploads: Arc<Semaphore>,
+    /// Limits the sessions at the same time.
+    pub(crate) sessions: Arc<Semaphore>,
     maximum: Limits,
     protected: Arc<[PathBuf]>,
-    reserved_names: Arc<[OsString]>,
+    /// Names that no commit creates in any directory.
+    pub(crate) reserved_names: Arc<[OsString]>,
     /// Walks through written trees that run in the background.
     withholding: Arc<Semaphore>,
 }
@@ -120,7 +123,7 @@ impl Host {
             config;
         let pools = Pools::new(engines, plan, pool_size, parked_limits(&maximum));
         for engine in ready {
-            let zygote = pools.engines().zygote_for(engine, "");
+            let zygote = pools.engines.zygote_for(engine, "");
             pools.get(zygote, NetworkAccess::None).await?.refill().await;
         }
         let places = |count| Arc::new(Semaphore::new(count));
@@ -154,7 +157,7 @@ impl Host {
     ) -> RunResult {
         let admitted = (Instant::now(), SystemTime::now());
         let mut abort = pin!(abort);
-        let zygote = self.zygote_for(request.engine(), &request.code);
+        let zygote = self.pools.engines.zygote_for(request.engine(), &request.code);
         let RunOptions { id, tools, listener, connections } = options;
         let transcript = Transcript::new(&request.limits, listener);
         let mut result = ResultBuilder::new(zygote.engine, id, transcript);
@@ -260,6 +263,17 @@ impl Host {
             )
             .with_hint("pass data with --context instead of writing it into the code"));
         }
+        let argument_bytes: usize = request.arguments.iter().map(String::len).sum();
+        if argument_bytes > RunRequest::MAX_ARGUMENT_BYTES {
+            let most = RunRequest::MAX_ARGUMENT_BYTES;
+            let message = format!("{argument_bytes} bytes of arguments, but {most} are allowed");
+            return Err(RunError::new(ErrorCode::RequestInvalid, message)
+                .with_hint("pass larger data as the context"));
+        }
+        if request.arguments.iter().any(|argument| argument.contains('\0')) {
+            let message = "an argument contains a NUL character, which no program can be given";
+            return Err(RunError::new(ErrorCode::RequestInvalid, message));
+        }
         let context_bytes = request.context.as_ref().map_or(0, |context| context.get().len());
         if context_bytes as u64 > limits.context_bytes {
             return Err(RunError::new(
@@ -303,21 +317,6 @@ impl Host {
         self.collect_files(left, &AbandonOnDrop::default(), never).await
     }
 
-    /// Names that no commit creates in any directory.
-    pub(crate) fn reserved_names(&self) -> Arc<[OsString]> {
-        self.reserved_names.clone()
-    }
-
-    /// Limits the uploads into sessions at the same time.
-    pub(crate) fn uploads(&self) -> &Semaphore {
-        &self.uploads
-    }
-
-    /// Limits the sessions at the same time.
-    pub(crate) fn sessions(&self) -> &Arc<Semaphore> {
-        &self.sessions
-    }
-
     /// Admits a session: the pool of its cell, its grants, and the trees it may write to.
     pub(crate) async fn admit_session(
         &self,
@@ -326,7 +325,7 @@ impl Host {
     ) -> Result<(Arc<Pool>, CheckedGrants, Vec<WrittenTree>), RunError> {
         self.admit(request, &request.limits)?;
         let survey = self.survey(request).await?;
-        let checked = grants::check(request, self.pools.engines(), &self.protected, &survey)?;
+        let checked = grants::check(request, &*self.pools.engines, &self.protected, &survey)?;
         if !checked.network.is_empty() {
             let message = "a session cannot be granted hosts yet";
             return Err(RunError::new(ErrorCode::RequestInvalid, message)
@@ -335,11 +334,6 @@ impl Host {
         let pool = self.pools.get(zygote, NetworkAccess::None).await;
         let pool = pool.map_err(|error| launch_failure(&error))?;
         Ok((pool, checked, survey.written))
-    }
-
-    /// Chooses the zygote for this code of an engine.
-    pub(crate) fn zygote_for(&self, engine: EngineName, code: &str) -> ZygoteKind {
-        self.pools.engines().zygote_for(engine, code)
     }
 
     /// Admits a request and gets it a cell of its own.
@@ -351,7 +345,7 @@ impl Host {
         self.admit(request, &request.limits)?;
         let survey = self.survey(request).await?;
         let CheckedGrants { cell: grants, guest, workspace, network } =
-            grants::check(request, self.pools.engines(), &self.protected, &survey)?;
+            grants::check(request, &*self.pools.engines, &self.protected, &survey)?;
         let permit = self.cells.acquire().await;
         let permit = permit.map_err(|_| run::aborted())?;
         let pool = self.pools.get(zygote, network::access(&network)).await;

@@ -41,8 +41,7 @@ pub use launch_error::LaunchError;
 pub use machine::maximum_limits_here;
 pub use session::{
     CellSession, CheckpointSnapshot, FileError, MAX_CHECKPOINTS, MAX_SESSIONS, NewCheckpoint,
-    SessionEnding, SessionFile, SessionFileKind, SessionPhase, SessionSnapshot, SessionSpec,
-    most_sessions,
+    SessionEnding, SessionPhase, SessionSnapshot, SessionSpec, most_sessions,
 };
 pub use tools::{
     BridgeLink, Durable, GuestAsk, GuestInput, InputSender, StopReason, ToolCall, ToolFault,

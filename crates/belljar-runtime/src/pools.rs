@@ -16,7 +16,8 @@ type Slot = Arc<OnceCell<Arc<Pool>>>;
 /// The pools of all kinds of zygotes.
 #[derive(Debug)]
 pub(crate) struct Pools {
-    engines: Arc<dyn EngineSource>,
+    /// The source that finds engines on this machine.
+    pub(crate) engines: Arc<dyn EngineSource>,
     plan: ZygotePlan,
     size: usize,
     limits: CellLimits,
@@ -32,11 +33,6 @@ impl Pools {
         limits: CellLimits,
     ) -> Self {
         Self { engines, plan, size, limits, slots: Mutex::default() }
-    }
-
-    /// The source that finds engines on this machine.
-    pub(crate) fn engines(&self) -> &dyn EngineSource {
-        &*self.engines
     }
 
     /// The pool of a kind of zygote, which starts with the first call. It fills once one of its cells is used.

@@ -121,6 +121,7 @@ impl ResultBuilder {
             isolation: self.isolation,
             truncated: texts.truncated,
             artifacts: self.files.artifacts,
+            unreturned: self.files.unreturned,
             changes: self.files.changes,
             session_id: self.session_id,
             state: state.into_json(),

@@ -90,13 +90,14 @@ impl RunSpec {
         collect: CollectFiles,
         kind: CellKind,
     ) -> Self {
-        let RunRequest { code, language, file_name, context, limits, .. } = request;
+        let RunRequest { code, language, file_name, arguments, context, limits, .. } = request;
         let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         let context =
             context.map_or_else(Vec::new, |json| String::from(Box::<str>::from(json)).into());
         let command = Command::Run(RunCommand {
             language,
             file_name,
+            arguments,
             limits: GuestLimits {
                 memory_bytes: limits.memory,
                 wall_ms: milliseconds(limits.timeout),

@@ -22,7 +22,7 @@ use belljar_wire::GuestGrants;
 use tokio::sync::{Mutex, OwnedMutexGuard, OwnedSemaphorePermit, watch};
 
 pub use checkpoints::{MAX_CHECKPOINTS, NewCheckpoint};
-pub use files::{FileError, SessionFile, SessionFileKind};
+pub use files::FileError;
 pub use open::{MAX_SESSIONS, SessionSpec, most_sessions};
 pub use snapshot::{CheckpointSnapshot, SessionEnding, SessionPhase, SessionSnapshot};
 

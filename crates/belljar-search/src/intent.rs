@@ -34,6 +34,8 @@ pub(crate) struct IntentPart {
     /// Each term once, with its rarity: first those of the text, in its order, then their
     /// neighbours, whose rarity counts less.
     pub(crate) terms: Vec<(Term, f32)>,
+    /// How many of them are of the text itself.
+    pub(crate) own_terms: usize,
     pub(crate) meaning: QueryMeaning,
 }
 
@@ -106,7 +108,8 @@ fn part(
             near.extend(Neighbours::get().of(*whole).map(|piece| (piece, most)));
         }
     });
-    let most_terms = terms.terms.len() + MOST_NEIGHBOURS;
+    let own_terms = terms.terms.len();
+    let most_terms = own_terms + MOST_NEIGHBOURS;
     for (piece, most) in near {
         let Some(word) = VectorTable::get().word(piece) else { continue };
         if terms.terms.len() == most_terms {
@@ -116,7 +119,7 @@ fn part(
             terms.add(term, |rarity| NEIGHBOUR * rarity.min(most));
         });
     }
-    (IntentPart { terms: terms.terms, meaning: QueryMeaning::new(&meaning) }, count)
+    (IntentPart { terms: terms.terms, own_terms, meaning: QueryMeaning::new(&meaning) }, count)
 }
 
 /// The terms of a part that some tool has, each once.

@@ -27,7 +27,7 @@ const HINT: f32 = 0.3;
 /// How many of the best tools are compared sentence by sentence.
 const CANDIDATES: usize = 256;
 /// A tool that shares no word with the intent has to be at least this near in meaning.
-const NEAR: f32 = 0.05;
+const NEAR: f32 = 0.1;
 
 /// One search: the intent and what narrows it.
 #[derive(Clone, Copy)]
@@ -135,18 +135,23 @@ impl Index {
     /// The best tools for one part of the intent, unsorted, and the best parts that any tool has.
     fn scored(&self, part: &IntentPart, query: &Query<'_>, most: usize) -> (Vec<Candidate>, Parts) {
         let mut words = vec![0.0_f32; self.entries.len()];
-        for (term, rarity) in &part.terms {
+        let mut shares_word = vec![false; self.entries.len()];
+        for (at, (term, rarity)) in part.terms.iter().enumerate() {
             for posting in self.postings(*term) {
-                if let Some(sum) = words.get_mut(posting.slot as usize) {
+                let slot = posting.slot as usize;
+                if let (Some(sum), Some(shares)) = (words.get_mut(slot), shares_word.get_mut(slot))
+                {
                     *sum += rarity * posting.weight;
+                    *shares |= at < part.own_terms;
                 }
             }
         }
         let meanings = self.meanings.iter().zip(&self.scales);
         let mut near: Vec<f32> =
             meanings.map(|(numbers, scale)| part.meaning.nearness(numbers, *scale)).collect();
-        for (slot, (words, meaning)) in (0..).zip(words.iter_mut().zip(&mut near)) {
-            let fits = *words > 0.0 || *meaning >= NEAR;
+        for (slot, (words, meaning)) in (0_u32..).zip(words.iter_mut().zip(&mut near)) {
+            // A neighbour of a word alone is too little: "Paris" is near to much.
+            let fits = shares_word.get(slot as usize) == Some(&true) || *meaning >= NEAR;
             if !(fits && self.is_allowed(slot, query)) {
                 (*words, *meaning) = (0.0, 0.0);
             }

@@ -1,120 +1,183 @@
-//! The canonical result as a tool's answer: structured content, and the same JSON as text.
+//! The canonical result as a tool's answer: structured content, the same JSON as text, and its files.
 //!
-//! Empty fields are left out (E5): a model pays for every empty list. Values over the budget were
-//! replaced by the backend; a text that is still huge is left to structured content.
+//! Empty fields are left out (E5): a model pays for every empty list. Values and output over the budget were
+//! replaced by the backend. No content of a file is in the JSON: a picture is a block of its own, and any
+//! other file is named by a link. The text repeats the structured content, as both revisions of the
+//! protocol ask for, because some clients pass only the one to their model and some only the other
+//! (decision 22).
 
 #[cfg(test)]
 mod tests;
 
 use belljar_contract::{
-    ApprovalKind, Artifact, Change, ErrorCode, ErrorKind, RunError, RunId, RunResult, RunStatus,
-    SessionId, ToolReport, Truncation,
+    ApprovalKind, Change, ErrorCode, ErrorKind, Metrics, RunError, RunId, RunResult, RunStatus,
+    SessionId, ToolReport, Truncation, UnreturnedFile, decision_command,
 };
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde::Serialize;
-use serde_json::{Map, Value, json, value::RawValue};
+use serde_json::{Value, json, value::RawValue};
 
 use crate::{
     backend::{ApprovalRequest, RunReport, RunState, ToolsFound},
+    clients::StructuredUse,
+    exact_json,
     request::RequestError,
+    resources::{FileNote, RunFiles},
     sessions::SessionError,
 };
 
 /// Above this, the text only says where the answer is.
 const MAX_TEXT_BYTES: usize = 256 << 10;
-/// A value of more parts is not part of an answer: each takes some 80 bytes, however short it is.
-const MAX_UNFOLDED_PARTS: usize = 1 << 18;
-/// Fields of the canonical result that are passed on when they say something.
+/// The most changes of a workspace that an answer lists.
+const MAX_CHANGES: usize = 20;
+
+/// What a model gets of a result.
 #[derive(Debug, Serialize)]
-struct OptionalFields<'a> {
-    error: &'a Option<RunError>,
+struct RunAnswer<'a> {
+    status: RunStatus,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    run_id: &'a str,
+    result: &'a RawValue,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<Value>,
+    /// One text: a list of lines would cost a model a pair of quotes and a comma for each.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    logs: String,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    stdout: &'a str,
+    /// The code's own value is passed on, even if it is false or null.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     session_id: &'a Option<SessionId>,
-    artifacts: &'a [Artifact],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    artifacts: &'a [FileNote],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    artifacts_note: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    not_returned: Option<NotReturned<'a>>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
     changes: &'a [Change],
-    truncated: &'a Truncation,
-    tools: &'a ToolReport,
+    #[serde(skip_serializing_if = "is_zero")]
+    more_changes: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    truncated: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tools: Option<&'a ToolReport>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     cached: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     lossy: bool,
+    metrics: &'a Metrics,
 }
 
-impl<'a> OptionalFields<'a> {
-    fn of(result: &'a RunResult) -> Self {
-        let RunResult { error, session_id, artifacts, changes, truncated, tools, .. } = result;
-        let (cached, lossy) = (result.cached, result.lossy);
-        Self { error, session_id, artifacts, changes, truncated, tools, cached, lossy }
+/// Files that ended with the run, and how to get them the next time.
+#[derive(Debug, Serialize)]
+struct NotReturned<'a> {
+    files: &'a [UnreturnedFile],
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    more: bool,
+    hint: &'static str,
+}
+
+impl<'a> RunAnswer<'a> {
+    fn of(result: &'a RunResult, files: &'a RunFiles) -> Self {
+        let RunResult { changes, unreturned, tools, truncated, .. } = result;
+        let logs = result.logs.join("\n");
+        let shown = changes.get(..MAX_CHANGES).unwrap_or(changes);
+        Self {
+            status: result.status,
+            run_id: &result.id,
+            result: &result.result,
+            error: result.error.as_ref().map(error_value),
+            stdout: if logs.is_empty() { &result.stdout } else { "" },
+            logs,
+            state: Some(&*result.state).filter(|state| state.get() != "{}"),
+            session_id: &result.session_id,
+            artifacts: &files.notes,
+            artifacts_note: files.note(),
+            not_returned: (!unreturned.files.is_empty() || unreturned.more).then_some(
+                NotReturned {
+                    files: &unreturned.files,
+                    more: unreturned.more,
+                    hint: "write files to /work/out to get them back",
+                },
+            ),
+            changes: shown,
+            more_changes: changes.len() - shown.len(),
+            truncated: (*truncated != Truncation::default()).then(|| only_true(truncated)),
+            tools: Some(tools).filter(|tools| **tools != ToolReport::default()),
+            cached: result.cached,
+            lossy: result.lossy,
+            metrics: &result.metrics,
+        }
     }
 }
 
 /// The answer for a run that has ended, or for how it stands.
-pub(crate) fn run(report: &RunReport) -> CallToolResult {
+pub(crate) fn run(report: &RunReport, client: StructuredUse) -> CallToolResult {
     if let Some(first) = report.waiting.first() {
         return waiting(&first.run_id, &report.waiting);
-    }
-    let mut shown = Map::new();
-    let mut show = |name: &str, value: Value| drop(shown.insert(name.to_owned(), value));
-    show("status", json!(report.status()));
-    if !report.id().is_empty() {
-        show("run_id", json!(report.id()));
-    }
-    match &report.run {
-        RunState::Ended(result) => {
-            show("result", unfolded(&result.result));
-            show("logs", json!(result.logs));
-            show("metrics", json!(result.metrics));
-            if result.logs.is_empty() && !result.stdout.is_empty() {
-                show("stdout", json!(result.stdout));
-            }
-            // The code's own value is passed on, even if it is false or null.
-            let state = unfolded(&result.state);
-            if state != json!({}) {
-                show("state", state);
-            }
-            if let Value::Object(fields) = json!(OptionalFields::of(result)) {
-                for (name, value) in fields.into_iter().filter(|(_, value)| !is_empty(value)) {
-                    show(&name, without_nulls(&value));
-                }
-            }
-        }
-        RunState::Unfinished(run) => {
-            if let Some(message) = &run.message {
-                show("message", json!(message));
-            }
-        }
     }
     let failed = match report.status() {
         RunStatus::Failed | RunStatus::Aborted | RunStatus::Interrupted => true,
         RunStatus::Completed => report.result().is_some_and(|result| !result.success),
         RunStatus::Running | RunStatus::ApprovalRequired | RunStatus::InDoubt => false,
     };
-    structured(Value::Object(shown), failed)
-}
-
-/// The value of a run as structured content. One that is too large for a model is named instead: it
-/// would take many times its size here.
-fn unfolded(result: &RawValue) -> Value {
-    let text = result.get();
-    if parts(text) > MAX_UNFOLDED_PARTS {
-        return json!({
-            "bytes": text.len(),
-            "note": "The value is too large to be shown here: return less, or ask for a smaller output.",
-        });
-    }
-    serde_json::from_str(text).unwrap_or_default()
-}
-
-/// How many parts a JSON text has, more or less: what begins a list or an object, or parts its items.
-fn parts(text: &str) -> usize {
-    let (mut count, mut is_quoted, mut is_escaped) = (0, false, false);
-    for byte in text.bytes() {
-        match byte {
-            _ if is_escaped => is_escaped = false,
-            b'\\' => is_escaped = true,
-            b'"' => is_quoted = !is_quoted,
-            b',' | b'[' | b'{' if !is_quoted => count += 1,
-            _ => {}
+    let result = match &report.run {
+        RunState::Ended(result) => result,
+        RunState::Unfinished(run) => {
+            let mut shown = json!({ "status": run.status, "run_id": run.id });
+            if let (Some(message), Some(shown)) = (&run.message, shown.as_object_mut()) {
+                shown.insert("message".to_owned(), json!(message));
+            }
+            return structured(shown, failed);
         }
+    };
+    let files = RunFiles::of(&result.artifacts);
+    let answer = RunAnswer::of(result, &files);
+    let text = serde_json::to_string(&answer).unwrap_or_default();
+    let mut shown = with_text(text, failed, || {
+        format!("{{\"status\":{},\"run_id\":{}", json!(answer.status), json!(answer.run_id))
+    });
+    if client == StructuredUse::Instead && !files.pictures.is_empty() {
+        shown.structured_content = None;
     }
-    count
+    shown.content.extend(files.pictures);
+    shown.content.extend(files.links);
+    shown
+}
+
+/// JSON as the text of an answer and as its structured content, both as it is written.
+fn with_text(json: String, failed: bool, beginning: impl FnOnce() -> String) -> CallToolResult {
+    let structured = exact_json::value(&json);
+    let text = if json.len() <= MAX_TEXT_BYTES {
+        json
+    } else {
+        format!("{},\"message\":\"{} bytes, in structuredContent only\"}}", beginning(), json.len())
+    };
+    let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
+    result.structured_content = Some(structured);
+    result.is_error = Some(failed);
+    result
+}
+
+fn error_value(error: &RunError) -> Value {
+    without_nulls(&json!(error))
+}
+
+/// The flags of a report that are set.
+fn only_true(flags: &Truncation) -> Value {
+    let mut flags = json!(flags);
+    if let Some(flags) = flags.as_object_mut() {
+        flags.retain(|_, flag| *flag == true);
+    }
+    flags
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 /// A run that waits for a person whom the client cannot ask.
@@ -131,11 +194,23 @@ fn waiting_value(run_id: &RunId, waiting: &[ApprovalRequest]) -> Value {
     let commands: Vec<_> = waiting.iter().map(command).collect();
     let (status, what) = match waiting.iter().any(|one| one.kind == ApprovalKind::InDoubt) {
         true => (RunStatus::InDoubt, "decide about a call that may have happened"),
-        false => (RunStatus::ApprovalRequired, "allow this call"),
+        false => (
+            RunStatus::ApprovalRequired,
+            if waiting.len() > 1 { "allow these calls" } else { "allow this call" },
+        ),
     };
+    let commands = match waiting {
+        [first, _, ..] if waiting.iter().all(|one| one.kind == ApprovalKind::Call) => {
+            // One decision for all of them.
+            let run = format!("--run {}", first.run_id);
+            format!("`{}`", decision_command("approve", &run, first.project.as_deref()))
+        }
+        _ => commands.join(", "),
+    };
+    let place = waiting.first().and_then(|one| one.project.as_deref());
+    let place = place.map(|project| format!(" (project {project})")).unwrap_or_default();
     let message = format!(
-        "A person has to {what}, in a terminal: {}. Tell the user, then call get_run.",
-        commands.join(", ")
+        "A person has to {what}{place}, in a terminal: {commands}. Tell the user, then call get_run."
     );
     let mut value = json!({
         "status": status,
@@ -153,11 +228,11 @@ fn waiting_value(run_id: &RunId, waiting: &[ApprovalRequest]) -> Value {
 
 /// How a person decides.
 fn command(one: &ApprovalRequest) -> String {
-    let id = &one.id;
+    let (id, command) = (&one.id, &one.command);
     match one.kind {
-        ApprovalKind::Call => format!("`belljar approvals approve {id}`"),
+        ApprovalKind::Call => format!("`{command}`"),
         ApprovalKind::InDoubt => format!(
-            "`belljar approvals retry {id}` to make it again, `use {id} --result JSON` if it \
+            "`{command}` to make it again, `use {id} --result JSON` if it \
              happened, `deny {id}` to have it fail"
         ),
     }
@@ -208,6 +283,14 @@ pub(crate) fn matches(found: &ToolsFound) -> CallToolResult {
     structured(json!(found), false)
 }
 
+/// The manual, for a search without an intent.
+pub(crate) fn manual() -> CallToolResult {
+    let manual = crate::tools::manual();
+    let mut shown = CallToolResult::success(vec![ContentBlock::text(manual)]);
+    shown.structured_content = Some(json!({ "tools": [], "manual": manual }));
+    shown
+}
+
 /// A search that failed: there is nothing structured to say.
 pub(crate) fn search_failed(message: &str) -> CallToolResult {
     structured(json!({"tools": [], "message": message}), true)
@@ -242,17 +325,6 @@ pub(crate) fn structured(value: Value, failed: bool) -> CallToolResult {
     result.structured_content = Some(value);
     result.is_error = Some(failed);
     result
-}
-
-fn is_empty(value: &Value) -> bool {
-    match value {
-        Value::Null | Value::Bool(false) => true,
-        Value::Bool(true) | Value::Number(_) => false,
-        Value::String(text) => text.is_empty(),
-        Value::Array(items) => items.is_empty(),
-        // `truncated: {stdout: false, …}` and `tools: {discovered: [], …}` say nothing either.
-        Value::Object(fields) => fields.values().all(is_empty),
-    }
 }
 
 fn without_nulls(value: &Value) -> Value {

@@ -94,6 +94,7 @@ pub(crate) fn routes<B: Backend>(api: Api<B>) -> Router {
         .route("/v1/approvals/{id}", post(approvals::decide))
         .route("/v1/events", get(events::events))
         .route("/v1/tools/search", post(approvals::search))
+        .route("/v1/blobs/{handle}", get(files::blob))
         .route("/metrics", get(metrics))
         .route("/openapi.json", get(openapi_document))
         .with_state(api)

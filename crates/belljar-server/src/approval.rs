@@ -6,12 +6,13 @@
 //! in full, the person can only refuse.
 
 mod brief;
+mod choices;
 #[cfg(test)]
 mod tests;
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use belljar_contract::{ApprovalKind, Verdict};
+use belljar_contract::{ApprovalId, ApprovalKind, Verdict, decision_command};
 use belljar_wire::text::is_invisible;
 use rmcp::{
     RoleServer,
@@ -83,8 +84,32 @@ pub(crate) fn form(request: &ApprovalRequest) -> QuestionForm {
     let (message, extent) = question(request);
     match (request.kind, extent) {
         (ApprovalKind::InDoubt, QuestionExtent::Whole) => in_doubt_form(message),
-        (ApprovalKind::Call, _) | (_, QuestionExtent::InPart) => yes_no_form(message, extent),
+        (ApprovalKind::Call, QuestionExtent::Whole) => choices::form(message, &[request]),
+        (_, QuestionExtent::InPart) => yes_no_form(message, extent),
     }
+}
+
+/// The next question to the person: about all calls that wait for a yes or a no if they can be shown
+/// together, else about the first call.
+pub(crate) fn next_form(open: &[&ApprovalRequest]) -> Option<(Vec<ApprovalId>, QuestionForm)> {
+    let (first, rest) = open.split_first()?;
+    let calls: Vec<&ApprovalRequest> =
+        open.iter().copied().filter(|one| one.kind == ApprovalKind::Call).collect();
+    if first.kind == ApprovalKind::Call && !rest.is_empty() && calls.len() > 1 {
+        let shown: Vec<_> = calls.iter().map(|one| question(one)).collect();
+        let is_whole = shown.iter().all(|(_, extent)| *extent == QuestionExtent::Whole);
+        let texts: Vec<String> = shown.into_iter().map(|(text, _)| text).collect();
+        let message = format!(
+            "{} calls wait. The answer is for all of them.\n\n{}",
+            texts.len(),
+            texts.join("\n\n")
+        );
+        if is_whole && message.chars().nth(MAX_SHOWN_CHARS).is_none() {
+            let ids = calls.iter().map(|one| one.id.clone()).collect();
+            return Some((ids, choices::form(message, &calls)));
+        }
+    }
+    Some((vec![first.id.clone()], form(first)))
 }
 
 /// A call that may have happened needs more answers than yes and no.
@@ -150,6 +175,11 @@ pub(crate) fn verdict(answer: &ElicitResult, extent: QuestionExtent) -> Option<V
     let given = |name: &str| answer.content.as_ref()?.get(name);
     match (&answer.action, extent) {
         (ElicitationAction::Accept, QuestionExtent::Whole) => {
+            if let Some(decision) = given(choices::DECISION) {
+                // Two answers that could contradict each other are none.
+                let is_alone = given("approve").is_none() && given(ANSWER).is_none();
+                return is_alone.then(|| choices::verdict(decision.as_str()?))?;
+            }
             match (given("approve"), given(ANSWER).and_then(Value::as_str)) {
                 (Some(Value::Bool(true)), None) => Some(Verdict::Approve),
                 (Some(Value::Bool(false)), None) => Some(Verdict::Deny),
@@ -194,10 +224,14 @@ fn question(request: &ApprovalRequest) -> (String, QuestionExtent) {
     text += &format!("Arguments: {arguments}");
     if extent == QuestionExtent::InPart {
         text += &format!(
-            "\nOnly a part is shown, so you can only refuse the call here. To see all of it: `belljar \
-             approvals show {0}`; then `belljar approvals {yes} {0}`",
-            single_line(&request.id)
+            "\nOnly a part is shown, so you can only refuse the call here. To see all of it: `{}`; then \
+             `{}`",
+            single_line(&decision_command("show", &request.id, request.project.as_deref())),
+            single_line(&decision_command(yes, &request.id, request.project.as_deref())),
         );
+    }
+    if let Some(project) = &request.project {
+        text += &format!("\nProject: {}", single_line(project));
     }
     text += &format!("\nRun: {}", single_line(&request.run_id));
     let code = request.code_line.as_deref().map(|code| single_line(code.trim()));

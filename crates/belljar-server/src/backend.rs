@@ -8,7 +8,8 @@
 use std::{future::Future, time::Duration};
 
 use belljar_contract::{
-    ApprovalId, ApprovalKind, ExecuteRequest, RunId, RunResult, RunStatus, Stream, Verdict,
+    ApprovalId, ApprovalKind, ConsentScope, ExecuteRequest, RunId, RunResult, RunStatus, Stream,
+    Verdict,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -39,7 +40,7 @@ pub trait Backend: Sessions + Records + WorkflowBackend {
         approval_id: &ApprovalId,
         verdict: Verdict,
         by: &str,
-    ) -> impl Future<Output = Result<(), DecisionError>> + Send;
+    ) -> impl Future<Output = Result<DecisionReport, DecisionError>> + Send;
 
     /// The `k` tools nearest to the intent, best first, and the servers that did not list their
     /// tools in time.
@@ -218,6 +219,23 @@ pub struct ApprovalRequest {
     /// The time from which it counts as denied, in milliseconds since 1970.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_ms: Option<u64>,
+    /// How long a yes may last, the shortest first; empty for a call that may have happened.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scopes: Vec<ConsentScope>,
+    /// The directory of the project that asks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
+    /// The command by which a person decides, in any directory.
+    pub command: String,
+}
+
+/// What a decision did beyond its call.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DecisionReport {
+    /// The rule that was approved with the call, in words.
+    pub rule: Option<String>,
+    /// Other calls that waited, and that the rule has answered.
+    pub also: Vec<ApprovalId>,
 }
 
 /// Why a decision did not count.
@@ -372,7 +390,7 @@ impl RunReporter {
 
     /// A call waits for a person.
     pub fn approval(&self, request: ApprovalRequest) {
-        self.send(|| RunEvent::ApprovalRequested(request.clone()));
+        self.send(|| RunEvent::ApprovalRequested(Box::new(request.clone())));
         self.live.update(|state| {
             state.run_id.get_or_insert_with(|| request.run_id.clone());
             state.waiting.retain(|known| known.id != request.id);

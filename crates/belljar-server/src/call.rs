@@ -30,6 +30,7 @@ use crate::{
     answer,
     approval::{self, Channel, QuestionExtent, QuestionForm},
     backend::{ApprovalRequest, Backend, DecisionError, RunReport},
+    clients::StructuredUse,
     gateway::Gateway,
     live::{ABORTED, LOST, LiveRun, ProgressUpdates, RunOutcome},
     request::{ArgumentFields, RequestError, decode_execute},
@@ -91,6 +92,7 @@ struct McpCall {
     context: RequestContext<RoleServer>,
     channel: Channel,
     shape: AnswerShape,
+    structured: StructuredUse,
     /// Digest of the tool and its arguments, which `requestState` is bound to.
     binding: Vec<u8>,
     /// Questions that the person saw in this call and did not decide.
@@ -114,6 +116,7 @@ impl<B: Backend> Gateway<B> {
             },
             binding: binding(&request.name, &arguments),
             dismissed: Vec::new(),
+            structured: StructuredUse::of(&context),
             context,
         };
         if let Some(sealed) = &request.request_state {
@@ -198,8 +201,10 @@ impl<B: Backend> Gateway<B> {
 
     async fn search(&self, arguments: JsonObject) -> Result<CallToolResponse, RequestError> {
         let mut fields = ArgumentFields::new("", &["intent", "k"], arguments)?;
-        let missing = || RequestError::Missing { field: "intent".to_owned() };
-        let intent = fields.text("intent")?.ok_or_else(missing)?;
+        let intent = fields.text("intent")?.unwrap_or_default();
+        if intent.trim().is_empty() {
+            return Ok(answer::manual().into());
+        }
         let k = fields.count("k")?.unwrap_or(DEFAULT_FOUND).clamp(1, MOST_FOUND);
         let k = u32::try_from(k).unwrap_or(u32::MAX);
         let began = Instant::now();
@@ -260,7 +265,9 @@ impl<B: Backend> Gateway<B> {
         }
         match (decided, live) {
             // The approval is still open, and asking again now would not help.
-            (Err(DecisionError::Failed(_)), _) => call.dismissed.push(id.to_string()),
+            (Err(DecisionError::Failed(_) | DecisionError::NoAnswer(_)), _) => {
+                call.dismissed.push(id.to_string());
+            }
             (_, Some(live)) => live.settled(id),
             (_, None) => {}
         }
@@ -298,18 +305,26 @@ impl<B: Backend> Gateway<B> {
                 let message = format!("no run has the id {run_id}");
                 return Ok(answer::no_report(None, ErrorCode::SandboxFailed, &message).into());
             };
-            let open = report.waiting.iter().find(|one| !call.is_dismissed(&one.id));
-            match (open, call.channel) {
-                (Some(open), Channel::Elicit) => {
-                    let verdict = follow::ask(&call.context, open).await;
-                    self.record_decision(&mut call, None, &open.id, verdict).await;
+            let open = report.waiting.iter().filter(|one| !call.is_dismissed(&one.id));
+            let open: Vec<&ApprovalRequest> = open.collect();
+            match (open.first(), call.channel) {
+                (Some(_), Channel::Elicit) => {
+                    let (ids, verdict) = follow::ask(&call.context, &open).await;
+                    for id in ids {
+                        self.record_decision(&mut call, None, &id, verdict.clone()).await;
+                    }
                 }
                 (Some(_), Channel::InputRequired) => {
                     return self.ask_for_approvals(&call, run_id, &report.waiting);
                 }
                 // A person may decide elsewhere in the meantime.
-                (Some(_), Channel::None) if !left.is_zero() => sleep(POLL_INTERVAL).await,
+                (Some(_), Channel::None)
+                    if !left.is_zero() && self.shared.told.are_known(&report.waiting) =>
+                {
+                    sleep(POLL_INTERVAL).await;
+                }
                 (Some(_), Channel::None) | (None, _) => {
+                    self.shared.told.remember(&report.waiting);
                     return Ok(stored_answer(&call, run_id, &report));
                 }
             }
@@ -334,6 +349,7 @@ impl<B: Backend> Gateway<B> {
             }
             FollowResult::Waiting { run_id, waiting } => {
                 self.shared.runs.keep_findable(&run_id, &live);
+                self.shared.told.remember(&waiting);
                 let all_dismissed = waiting.iter().all(|one| call.is_dismissed(&one.id));
                 if call.channel == Channel::InputRequired && !all_dismissed {
                     return self.ask_for_approvals(&call, &run_id, &waiting);
@@ -411,7 +427,7 @@ fn finished_answer(
     finished: &RunOutcome,
 ) -> CallToolResponse {
     match (finished, call.shape) {
-        (RunOutcome::Run(report, _), _) => answer::run(report),
+        (RunOutcome::Run(report, _), _) => answer::run(report, call.structured),
         (RunOutcome::Refused(error), _) => answer::not_in_session(error),
         (RunOutcome::Tool(value), AnswerShape::Tool) => answer::tool(value),
         (RunOutcome::Tool(value), AnswerShape::Run) => {
@@ -430,7 +446,7 @@ fn stored_answer(call: &McpCall, run_id: &RunId, report: &RunReport) -> CallTool
             answer::tool_waiting(run_id, &report.waiting).into()
         }
         AnswerShape::Tool => answer::tool(&serde_json::json!(report)).into(),
-        AnswerShape::Run => answer::run(report).into(),
+        AnswerShape::Run => answer::run(report, call.structured).into(),
     }
 }
 

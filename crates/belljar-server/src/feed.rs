@@ -43,7 +43,7 @@ pub(crate) enum RunEvent {
         is_ok: bool,
         duration: Duration,
     },
-    ApprovalRequested(ApprovalRequest),
+    ApprovalRequested(Box<ApprovalRequest>),
     ApprovalSettled {
         approval_id: ApprovalId,
     },

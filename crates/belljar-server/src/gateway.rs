@@ -9,9 +9,10 @@ use std::{borrow::Cow, sync::Arc, time::Duration};
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        CallToolRequestParams, CallToolResponse, Implementation, ListToolsResult,
-        PaginatedRequestParams, ProtocolVersion, RequestStateCodec, ServerCapabilities,
-        ServerConfig, Tool,
+        CallToolRequestParams, CallToolResponse, Implementation, ListResourceTemplatesResult,
+        ListToolsResult, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams,
+        ReadResourceResponse, ReadResourceResult, RequestStateCodec, ResourceTemplate,
+        ServerCapabilities, ServerConfig, Tool,
     },
     service::RequestContext,
 };
@@ -20,12 +21,15 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     backend::Backend,
+    clients::StructuredUse,
     live::LiveRuns,
     meter::BackgroundMeter,
     metrics::ServerMetrics,
     names::{NameError, sort_out},
     recent::RecentRuns,
+    resources,
     token::random_bytes,
+    told::ToldQuestions,
     tools,
     traces::Traces,
 };
@@ -61,6 +65,7 @@ pub struct Gateway<B> {
 pub(crate) struct GatewayState<B> {
     pub(crate) backend: Arc<B>,
     pub(crate) runs: LiveRuns,
+    pub(crate) told: ToldQuestions,
     pub(crate) recent: RecentRuns,
     pub(crate) metrics: Arc<ServerMetrics>,
     pub(crate) traces: Option<Traces>,
@@ -90,6 +95,7 @@ impl<B: Backend> Gateway<B> {
         backend.measure_with(BackgroundMeter::new(Arc::clone(&metrics), traces.clone()));
         let stopping = CancellationToken::new();
         let shared = GatewayState {
+            told: ToldQuestions::default(),
             backend,
             runs,
             recent,
@@ -125,7 +131,7 @@ impl<B: Backend> Gateway<B> {
 
 impl<B: Backend> ServerHandler for Gateway<B> {
     fn get_info(&self) -> ServerConfig {
-        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().enable_resources().build())
             .with_server_info(
                 Implementation::new("belljar", env!("CARGO_PKG_VERSION")).with_title("Belljar"),
             )
@@ -139,9 +145,41 @@ impl<B: Backend> ServerHandler for Gateway<B> {
     async fn list_tools(
         &self,
         _page: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(self.tools()))
+        let mut tools = self.tools();
+        if StructuredUse::of(&context) == StructuredUse::Instead {
+            let own =
+                tools.iter_mut().filter(|tool| tools::ANSWER_WITH_FILES.contains(&&*tool.name));
+            own.for_each(|tool| tool.output_schema = None);
+        }
+        Ok(ListToolsResult::with_all_items(tools))
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _page: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        let template = ResourceTemplate::new(resources::TEMPLATE, "file of a run")
+            .with_description("A file or a large value, by the handle in the answer of its run.");
+        Ok(ListResourceTemplatesResult::with_all_items(vec![template]))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let unknown = || {
+            let why = format!("no file has the address {}; it may have been pruned", request.uri);
+            ErrorData::resource_not_found(why, None)
+        };
+        let handle = resources::handle_of(&request.uri).ok_or_else(unknown)?;
+        let blob = self.shared.backend.blob(handle).await;
+        let blob = blob.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
+        let contents = resources::contents(&request.uri, blob.ok_or_else(unknown)?);
+        Ok(ReadResourceResult::new(vec![contents]).into())
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {

@@ -27,6 +27,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     api::{self, Api},
     backend::Backend,
+    exact_json::restore_body,
     gateway::Gateway,
     guard::{AllowedSources, Auth, Guard},
     mcp_sessions::{McpSessions, track_session},
@@ -286,6 +287,7 @@ where
     let mcp = StreamableHttpService::new(move || Ok(server.clone()), manager, transport);
     Router::new()
         .nest_service("/mcp", mcp)
+        .layer(middleware::from_fn(restore_body))
         .layer(middleware::from_fn(refuse_ambiguous))
         .layer(middleware::from_fn(confirm_deleted))
         .layer(middleware::from_fn_with_state(sessions, track_session))

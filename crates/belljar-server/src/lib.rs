@@ -10,7 +10,9 @@ mod api;
 mod approval;
 mod backend;
 mod call;
+mod clients;
 pub mod conformance;
+mod exact_json;
 mod feed;
 mod gateway;
 mod guard;
@@ -20,35 +22,37 @@ mod mcp_sessions;
 mod meter;
 mod metrics;
 mod names;
+mod pictures;
 mod recent;
 mod records;
 mod request;
 mod request_id;
+mod resources;
 mod resume;
 mod sessions;
 mod start;
 mod stdio;
 mod storage;
 mod token;
+mod told;
 mod tools;
 mod traces;
 mod unambiguous;
 mod workflows;
 
 pub use backend::{
-    ApprovalRequest, Backend, DecisionError, EndRun, MissingServer, PassThrough, PendingRun,
-    RunReport, RunReporter, RunState, SearchError, ToolMatch, ToolsFound,
+    ApprovalRequest, Backend, DecisionError, DecisionReport, EndRun, MissingServer, PassThrough,
+    PendingRun, RunReport, RunReporter, RunState, SearchError, ToolMatch, ToolsFound,
 };
 pub use gateway::{Gateway, ServerOptions};
 pub use guard::{AllowedSources, Auth};
 pub use http::{HttpConfig, HttpLimits, HttpServer, ServeError, serve_http};
 pub use meter::{BackgroundMeter, TaskMeasurement};
 pub use names::{NameError, is_well_formed};
-pub use records::{EventInfo, Records, RecordsError, RunInfo};
+pub use records::{EventInfo, Records, RecordsError, RunInfo, StoredBlob};
 pub use request::{RequestError, decode_execute};
 pub use sessions::{
-    CheckpointInfo, CheckpointTaken, FileContent, FileInfo, FileKind, FileList, SessionError,
-    SessionInfo, SessionRequest, Sessions,
+    CheckpointInfo, CheckpointTaken, FileContent, FileList, SessionError, SessionRequest, Sessions,
 };
 pub use stdio::{StdioError, serve_stdio, serve_streams};
 pub use storage::StorageSizes;

@@ -10,7 +10,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use belljar_contract::{ApprovalId, ErrorCode, RunError, RunId, RunResult, RunStatus};
+use belljar_contract::{
+    ApprovalId, ErrorCode, RecordedWork, RunError, RunId, RunResult, RunStatus,
+};
 use bytes::Bytes;
 use serde_json::Value;
 use tokio::{
@@ -133,7 +135,7 @@ impl RunRegistration {
 /// The row of an active run in a list.
 #[derive(Debug, Clone)]
 pub(crate) struct RunDetails {
-    pub(crate) language: String,
+    pub(crate) work: RecordedWork,
     pub(crate) durable: bool,
     pub(crate) started_ms: u64,
 }
@@ -141,9 +143,9 @@ pub(crate) struct RunDetails {
 impl RunDetails {
     /// The entry for a list, if the run ends now.
     pub(crate) fn ended(self, id: RunId, status: RunStatus) -> RunInfo {
-        let Self { language, durable, started_ms } = self;
+        let Self { work, durable, started_ms } = self;
         let finished_ms = Some(now_ms());
-        RunInfo { id, status, language, durable, started_ms, finished_ms }
+        RunInfo { id, status, work, durable, started_ms, finished_ms }
     }
 }
 
@@ -350,7 +352,7 @@ impl LiveRuns {
                 RunInfo {
                     id: id.clone(),
                     status: if waits { RunStatus::ApprovalRequired } else { RunStatus::Running },
-                    language: details.language,
+                    work: details.work,
                     durable: details.durable,
                     started_ms: details.started_ms,
                     finished_ms: None,

@@ -78,7 +78,7 @@ mod tests {
         RunInfo {
             id: format!("run_{number}").into(),
             status: RunStatus::Completed,
-            language: "python".into(),
+            work: belljar_contract::Language::Python.into(),
             durable: false,
             started_ms: 0,
             finished_ms: None,

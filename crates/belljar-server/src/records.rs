@@ -2,7 +2,7 @@
 
 use std::future::Future;
 
-use belljar_contract::{RunId, RunStatus};
+use belljar_contract::{RecordedWork, RunId, RunStatus};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -29,6 +29,14 @@ pub trait Records: Send + Sync + 'static {
         run_id: Option<&RunId>,
     ) -> impl Future<Output = Result<Vec<EventInfo>, RecordsError>> + Send;
 
+    /// A value or a file that a result names by its handle; `None` if none has this handle.
+    fn blob(
+        &self,
+        _handle: &str,
+    ) -> impl Future<Output = Result<Option<StoredBlob>, RecordsError>> + Send {
+        std::future::ready(Ok(None))
+    }
+
     /// The reason why the store takes no writes at the moment, if it takes none. Cheap and without
     /// paths, because it is answered without a token.
     fn storage_trouble(&self) -> Option<String> {
@@ -41,6 +49,15 @@ pub trait Records: Send + Sync + 'static {
     }
 }
 
+/// A stored value or file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredBlob {
+    /// The media type that it was stored with. Guest code may have chosen it.
+    pub media_type: String,
+    /// Its content.
+    pub bytes: Vec<u8>,
+}
+
 /// A run in a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct RunInfo {
@@ -48,8 +65,10 @@ pub struct RunInfo {
     pub id: RunId,
     /// The present status of the run.
     pub status: RunStatus,
-    /// The language of its code.
-    pub language: String,
+    /// The language of its code; `tool` for one tool call without code.
+    #[serde(rename = "language")]
+    #[schemars(with = "String")]
+    pub work: RecordedWork,
     /// Whether it survives its host.
     pub durable: bool,
     /// When it started, in milliseconds since 1970.

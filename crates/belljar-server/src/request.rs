@@ -13,6 +13,7 @@ use belljar_contract::{
     EngineName, ExecuteRequest, Grant, GrantsRequest, Language, Limit, LimitsRequest, SessionId,
     UnknownEngine, camel_case, is_spelled_alike, whole_number,
 };
+use belljar_wire::json::{JsonFlaw, check_keys};
 use serde_json::{Map, Value};
 
 /// Why a request was not understood.
@@ -114,7 +115,7 @@ pub fn decode_execute(arguments: Map<String, Value>) -> Result<ExecuteRequest, R
         language: fields.language()?,
         engine: fields.engine()?,
         intent: fields.text("intent")?,
-        context: fields.take("context"),
+        context: fields.context("context"),
         limits,
         grants,
         session_id: fields.text("session_id")?.map(SessionId::from),
@@ -140,10 +141,13 @@ fn sandbox_config(
         }
         seen.push(*setting);
         let set = match setting {
-            SandboxSetting::Limit(limit) => whole_number(&value)
+            SandboxSetting::Limit(limit) => count(&value)
                 .map(|number| limits.set(*limit, number))
                 .ok_or("a whole number from 0"),
-            SandboxSetting::Grant(grant) => grants.set(*grant, &value),
+            SandboxSetting::Grant(grant) => {
+                let value = flag(&value).map_or_else(|| value.clone(), Value::Bool);
+                grants.set(*grant, &value)
+            }
         };
         set.map_err(|wanted| fields.of_another_kind(name, wanted, &value))?;
     }
@@ -188,6 +192,15 @@ impl ArgumentFields {
         self.left.remove(name)
     }
 
+    /// Any JSON. Models write an object or a list as its text where a schema gives no type or says that it
+    /// is a string, so such a text is read; any other text is a text.
+    pub(crate) fn context(&mut self, name: &str) -> Option<Value> {
+        let value = self.take(name)?;
+        let read = value.as_str().filter(|text| text.trim_start().starts_with(['{', '[']));
+        let read = read.and_then(|text| unambiguous(text).ok());
+        Some(read.unwrap_or(value))
+    }
+
     fn typed<T>(
         &mut self,
         name: &str,
@@ -211,11 +224,11 @@ impl ArgumentFields {
     }
 
     pub(crate) fn count(&mut self, name: &str) -> Result<Option<u64>, RequestError> {
-        self.typed(name, "a whole number from 0", whole_number)
+        self.typed(name, "a whole number from 0", count)
     }
 
     fn flag(&mut self, name: &str) -> Result<Option<bool>, RequestError> {
-        self.typed(name, "true or false", Value::as_bool)
+        self.typed(name, "true or false", flag)
     }
 
     fn texts(&mut self, name: &str) -> Result<Option<Vec<String>>, RequestError> {
@@ -226,7 +239,7 @@ impl ArgumentFields {
         &mut self,
         name: &str,
     ) -> Result<Option<Map<String, Value>>, RequestError> {
-        self.typed(name, "an object", |value| value.as_object().cloned())
+        self.typed(name, "an object", object)
     }
 
     pub(crate) fn language(&mut self) -> Result<Option<Language>, RequestError> {
@@ -239,7 +252,40 @@ impl ArgumentFields {
     }
 }
 
+/// A whole number, also as its digits.
+fn count(value: &Value) -> Option<u64> {
+    let digits = value.as_str().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+    whole_number(value).or_else(|| digits?.parse().ok())
+}
+
+/// True or false, also in words.
+fn flag(value: &Value) -> Option<bool> {
+    value.as_bool().or_else(|| match value.as_str()? {
+        "true" => Some(true),
+        "false" => Some(false),
+        _ => None,
+    })
+}
+
+/// An object, also as its text.
+fn object(value: &Value) -> Option<Map<String, Value>> {
+    let read = value.as_str().map(|text| unambiguous(text).ok());
+    match read {
+        Some(read) => read?.as_object().cloned(),
+        None => value.as_object().cloned(),
+    }
+}
+
+/// Reads JSON in a text as strictly as a message: a key that is there twice is refused.
+pub(crate) fn unambiguous(text: &str) -> Result<Value, JsonFlaw> {
+    check_keys(text.as_bytes())?;
+    Ok(serde_json::from_str(text)?)
+}
+
 fn texts(value: &Value) -> Option<Vec<String>> {
+    if let Value::String(text) = value {
+        return texts(&unambiguous(text).ok().filter(Value::is_array)?);
+    }
     value.as_array()?.iter().map(|item| item.as_str().map(str::to_owned)).collect()
 }
 

@@ -7,8 +7,9 @@
 use std::{fmt, future::Future, pin::Pin};
 
 use belljar_contract::{
-    CheckpointId, EngineName, ExecuteRequest, GrantsRequest, Language, LimitsRequest, SessionId,
-    WorkspaceRequest, object_or_default, optional_object, optional_whole_number,
+    CheckpointId, EngineName, ExecuteRequest, GrantsRequest, Language, LimitsRequest, SessionFile,
+    SessionId, SessionInfo, WorkspaceRequest, object_or_default, optional_object,
+    optional_whole_number,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -87,7 +88,7 @@ pub trait Sessions: Send + Sync + 'static {
         id: &SessionId,
         path: &str,
         content: FileContent,
-    ) -> impl Future<Output = Result<FileInfo, SessionError>> + Send;
+    ) -> impl Future<Output = Result<SessionFile, SessionError>> + Send;
 
     /// Reads a file beneath `/work`.
     fn get_file(
@@ -138,33 +139,6 @@ pub struct SessionRequest {
     pub lifetime_seconds: Option<u64>,
 }
 
-/// A session that lives.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct SessionInfo {
-    /// The id by which requests refer to it.
-    pub session_id: SessionId,
-    /// The language of its code.
-    pub language: Language,
-    /// When it was made, in milliseconds since 1970.
-    pub created_ms: u64,
-    /// The time of the last call, in milliseconds since 1970.
-    pub last_used_ms: u64,
-    /// The time at which it ends unless a call comes before, in milliseconds since 1970.
-    pub expires_ms: u64,
-    /// The session it was forked from.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub forked_from: Option<SessionId>,
-    /// The ids of its checkpoints, oldest first.
-    pub checkpoints: Vec<CheckpointId>,
-    /// The number of runs so far.
-    pub runs: u64,
-    /// Whether it runs code now.
-    pub busy: bool,
-    /// The memory of the session and its checkpoints, if it could be measured.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub memory_bytes: Option<u64>,
-}
-
 /// A checkpoint that was taken.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct CheckpointTaken {
@@ -200,34 +174,11 @@ impl fmt::Debug for FileContent {
     }
 }
 
-/// A file of a session.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct FileInfo {
-    /// The path relative to `/work`.
-    pub path: String,
-    /// The size of the file, in bytes.
-    pub bytes: u64,
-    /// The kind of file at the path.
-    pub kind: FileKind,
-}
-
-/// The kind of file at a path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum FileKind {
-    /// A regular file with content.
-    File,
-    /// A directory, which may be empty.
-    Directory,
-    /// A symbolic link, which no request follows.
-    Link,
-}
-
 /// Files of a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FileList {
     /// The files, sorted by path.
-    pub files: Vec<FileInfo>,
+    pub files: Vec<SessionFile>,
     /// Whether there are more.
     pub truncated: bool,
 }

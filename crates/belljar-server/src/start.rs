@@ -29,7 +29,7 @@ impl<B: Backend> Gateway<B> {
         slot: Option<OwnedSemaphorePermit>,
     ) -> LiveRun {
         let details = RunDetails {
-            language: request.language().to_string(),
+            work: request.language().into(),
             durable: request.durable == Some(true),
             started_ms: now_ms(),
         };
@@ -57,8 +57,8 @@ impl<B: Backend> Gateway<B> {
 
     /// Resumes a run that no host has. Clients can ask for it by its id at once.
     pub(crate) fn start_resumed(&self, run: RunInfo) -> LiveRun {
-        let RunInfo { id, language, durable, started_ms, .. } = run;
-        let details = RunDetails { language, durable, started_ms };
+        let RunInfo { id, work, durable, started_ms, .. } = run;
+        let details = RunDetails { work, durable, started_ms };
         let (shared, known) = (self.shared.clone(), details.clone());
         let cut_off = self.shared.on_cut_off(details.clone());
         let work = |mut reporter: RunReporter| {

@@ -4,7 +4,10 @@ use rmcp::{ServerHandler, service::serve_server_with_ct, transport::async_rw::As
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
-use crate::{backend::Backend, gateway::Gateway, unambiguous::UnambiguousTransport};
+use crate::{
+    backend::Backend, exact_json::RestoringWriter, gateway::Gateway,
+    unambiguous::UnambiguousTransport,
+};
 
 /// Longer lines are dropped by the transport; code and context may be large.
 const MAX_LINE_BYTES: usize = 256 << 20;
@@ -55,6 +58,7 @@ pub async fn serve_streams<H: ServerHandler>(
     stop: CancellationToken,
 ) -> Result<(), StdioError> {
     let transport = UnambiguousTransport::new(input, MAX_LINE_BYTES, |lines| {
+        let output = RestoringWriter::new(output);
         AsyncRwTransport::new_server(lines, output).with_max_line_length(MAX_LINE_BYTES)
     });
     let session = match serve_server_with_ct(server, transport, stop.clone()).await {

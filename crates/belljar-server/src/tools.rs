@@ -1,8 +1,11 @@
 //! The tools that a model always sees, described in as few words as teach their use (E4).
 //!
-//! All descriptions together stay under 400 tokens, however many tools are behind the gateway; a
-//! test checks it. Fewer words would cost wrong calls. Field names speak for themselves, an error
-//! names the right field, and the answers about a workflow list its commands.
+//! All descriptions together stay under 400 tokens, however many tools are behind the gateway; a test
+//! counts them with a tokenizer. Every property has a type, because clients with strict schemas refuse one
+//! without. Arguments that are rarely needed are only in the manual ([`manual`]), which `search_tools`
+//! returns if it is called without an intent.
+
+mod manual;
 
 #[cfg(test)]
 mod tests;
@@ -32,16 +35,20 @@ pub(crate) const GET_WORKFLOW: &str = "get_workflow";
 pub(crate) const NAMES: &[&str] =
     &[EXECUTE, SEARCH, GET_RUN, SANDBOX, RUN_WORKFLOW, WORKFLOW_COMMAND, GET_WORKFLOW];
 
-const EXECUTE_TEXT: &str = "Run code in a sandbox; only what it returns comes back. Call tools in \
-    it: `await mcp.server.tool({...})` (Python: no await); find them with search_tools. Filter in \
-    code, `return` little. `context` is a global. On approval_required tell the user; then get_run.";
-const SEARCH_TEXT: &str = "Find tools.";
-const GET_RUN_TEXT: &str = "How a run stands.";
-const SANDBOX_TEXT: &str = "Keeps state between runs.";
-const RUN_WORKFLOW_TEXT: &str = "Run a durable DAG, YAML or {tasks: [{id, tool, arguments | code | \
-    type: approval, depends_on}]}.";
-const WORKFLOW_COMMAND_TEXT: &str = "Steer a workflow.";
-const GET_WORKFLOW_TEXT: &str = "How it stands.";
+/// The tools whose answers may have files in them.
+pub(crate) const ANSWER_WITH_FILES: &[&str] = &[EXECUTE, GET_RUN, SANDBOX];
+
+pub(crate) use manual::manual;
+
+const EXECUTE_TEXT: &str = "Run code in a sandbox, no network. Only its `return` value, prints and \
+    files in /work/out come back: filter in code. Call tools: `await mcp.server.tool({})` (Python: \
+    no await).";
+const SEARCH_TEXT: &str = "Find tools. No intent: manual.";
+const GET_RUN_TEXT: &str = "Result of a run.";
+const SANDBOX_TEXT: &str = "Sessions keep state.";
+const RUN_WORKFLOW_TEXT: &str = "Run a durable DAG.";
+const WORKFLOW_COMMAND_TEXT: &str = "Steer it.";
+const GET_WORKFLOW_TEXT: &str = "State of it.";
 
 /// Whether the tools for workflows are offered: the operator may have switched them off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,8 +64,9 @@ pub(crate) fn own(workflows: WorkflowTools) -> Vec<Tool> {
     // Tools that change something get no annotations: the code decides what they do, and the
     // defaults (writes, destroys, open world) are the honest ones.
     let (acts, looks) = (ToolAnnotations::new(), ToolAnnotations::new().read_only(true));
-    let search_input = json!({"type": "object", "properties": {"intent": {}}});
-    let get_input = json!({"type": "object", "properties": {"run_id": {}, "wait_ms": {}}});
+    let text = || of_type("string");
+    let search_input = inputs(json!({"intent": text()}));
+    let get_input = inputs(json!({"run_id": text()}));
     let mut all = vec![
         tool(EXECUTE, "Run code", EXECUTE_TEXT, execute_input(), &acts),
         tool(SEARCH, "Find tools", SEARCH_TEXT, search_input, &looks),
@@ -66,9 +74,10 @@ pub(crate) fn own(workflows: WorkflowTools) -> Vec<Tool> {
         tool(SANDBOX, "Sandbox", SANDBOX_TEXT, sandbox_input(), &acts),
     ];
     if workflows == WorkflowTools::Offered {
-        let run = json!({"type": "object", "properties": {"workflow": {}, "inputs": {}}});
-        let command = json!({"type": "object", "properties": {"id": {}, "command": {}}});
-        let get = json!({"type": "object", "properties": {"id": {}, "wait_ms": {}}});
+        let workflow = described("string", "{tasks: [{id, tool, arguments | code, depends_on}]}");
+        let run = inputs(json!({"workflow": workflow, "inputs": text()}));
+        let command = inputs(json!({"id": text(), "command": text()}));
+        let get = inputs(json!({"id": text()}));
         all.extend([
             tool(RUN_WORKFLOW, "Run workflow", RUN_WORKFLOW_TEXT, run, &acts),
             tool(WORKFLOW_COMMAND, "Command", WORKFLOW_COMMAND_TEXT, command, &acts),
@@ -91,38 +100,88 @@ fn tool(
         .with_annotations(hints.clone())
 }
 
+fn of_type(kind: &str) -> Value {
+    json!({ "type": kind })
+}
+
+fn described(kind: &str, text: &str) -> Value {
+    json!({ "type": kind, "description": text })
+}
+
+fn inputs(properties: Value) -> Value {
+    json!({ "type": "object", "properties": properties })
+}
+
 /// The output schema of a tool. Clients check answers against it; few of them show it to models.
 fn output(name: &str) -> Value {
-    if ![EXECUTE, GET_RUN].contains(&name) {
-        return json!({"type": "object"});
+    match name {
+        EXECUTE | GET_RUN => run_output(),
+        SEARCH => {
+            let found = inputs(json!({
+                "name": of_type("string"), "call": of_type("string"), "description": of_type("string"),
+            }));
+            let tools = json!({ "type": "array", "items": found });
+            inputs(json!({ "tools": tools, "manual": of_type("string") }))
+        }
+        _ => of_type("object"),
     }
-    let of_type = |kind: &str| json!({"type": kind});
-    json!({"type": "object", "required": ["status"], "properties": {
-        "status": of_type("string"), "run_id": of_type("string"),
-        "result": {}, "stdout": of_type("string"),
-        "logs": {"type": "array", "items": of_type("string")},
-        "error": of_type("object"), "metrics": of_type("object"), "state": of_type("object"),
-        "session_id": of_type("string"), "message": of_type("string")}})
+}
+
+fn run_output() -> Value {
+    let text = || of_type("string");
+    let number = || of_type("number");
+    let error = inputs(json!({
+        "type": text(), "code": text(), "message": text(), "hint": text(), "line": of_type("integer"),
+        "column": of_type("integer"), "stack": text(), "toolName": text(),
+    }));
+    let metrics = inputs(json!({
+        "startupTimeMs": number(), "executionTimeMs": number(), "cpuTimeMs": number(),
+        "memoryUsedMB": number(), "toolCalls": of_type("integer"),
+    }));
+    let file = inputs(json!({
+        "path": text(), "mediaType": text(), "bytes": of_type("integer"), "uri": text(),
+        "pixels": { "type": "array", "items": of_type("integer") }, "note": text(),
+    }));
+    let left = inputs(json!({ "path": text(), "bytes": of_type("integer") }));
+    let not_returned = inputs(json!({
+        "files": { "type": "array", "items": left }, "more": of_type("boolean"), "hint": text(),
+    }));
+    let any = json!(["object", "array", "string", "number", "boolean", "null"]);
+    let mut output = inputs(json!({
+        "status": text(), "run_id": text(), "result": { "type": any }, "logs": text(),
+        "stdout": text(), "error": error, "metrics": metrics,
+        "state": { "type": ["object", "array", "string", "number", "boolean", "null"] },
+        "session_id": text(), "message": text(), "not_returned": not_returned,
+        "artifacts": { "type": "array", "items": file }, "artifacts_note": text(),
+        "truncated": of_type("object"), "cached": of_type("boolean"), "lossy": of_type("boolean"),
+    }));
+    if let Some(output) = output.as_object_mut() {
+        output.insert("required".to_owned(), json!(["status"]));
+    }
+    output
 }
 
 fn execute_input() -> Value {
-    json!({"type": "object", "required": ["code"], "properties": {
-        "code": {"type": "string"},
-        "language": {"enum": ["typescript", "javascript", "python", "bash"]},
-        "engine": {},
-        "intent": {},
-        "tools": {},
-        "context": {},
-        "sandbox_config": {"description":
-            "timeoutMs, allowedReadPaths, allowWrite"},
-        "session_id": {},
-        "durable": {}}})
+    let text = || of_type("string");
+    let mut input = inputs(json!({
+        "code": text(),
+        "language": described("string", "python, bash or typescript (default)"),
+        "intent": text(),
+        "context": described("string", "JSON"),
+        "sandbox_config": inputs(json!({ "timeoutMs": of_type("integer") })),
+        "session_id": text(),
+        "max_output_tokens": described("integer", "default 2000"),
+    }));
+    if let Some(input) = input.as_object_mut() {
+        input.insert("required".to_owned(), json!(["code"]));
+    }
+    input
 }
 
 fn sandbox_input() -> Value {
-    json!({"type": "object", "properties": {
-        "action": {"enum": ["create", "execute", "checkpoint", "rollback", "fork", "destroy", "list"]},
-        "session_id": {}, "language": {}, "code": {}, "checkpoint_id": {}, "count": {}}})
+    let text = || of_type("string");
+    let action = described("string", "create, checkpoint, rollback, fork, destroy, list");
+    inputs(json!({ "action": action, "session_id": text(), "checkpoint_id": text() }))
 }
 
 /// An upstream tool, as its server describes it.

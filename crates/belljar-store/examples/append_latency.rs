@@ -11,6 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use belljar_contract::Language;
 use belljar_store::{AuditRow, JournalRow, Lease, NewRun, Store};
 
 const ROUNDS: u32 = 2_000;
@@ -105,7 +106,7 @@ fn new_run(id: String) -> NewRun {
     NewRun {
         id: id.into(),
         caller: "example".to_owned(),
-        language: "typescript".to_owned(),
+        work: Language::TypeScript.into(),
         code: "return 1".to_owned(),
         request_json: "{}".to_owned(),
         durable: true,

@@ -10,7 +10,9 @@
 
 use std::time::Duration;
 
-use belljar_contract::{ApprovalId, ApprovalKind, ApprovalQuestion, RunId, Verdict};
+use belljar_contract::{
+    ApprovalId, ApprovalKind, ApprovalQuestion, ConsentScope, RunId, SessionId, Verdict,
+};
 use rusqlite::{Connection, Row};
 use thiserror::Error;
 
@@ -20,17 +22,21 @@ use crate::{
 };
 
 mod decide;
+mod given;
+
+pub use given::GivenRule;
 
 /// The first and the longest delay between two polls of an approval.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 /// A shorter prefix finds no approval, so that a typing error approves nothing.
 const SHORTEST_PREFIX: usize = 4;
 /// The longest result, in bytes, that a person may enter for a call.
 const MOST_RESULT: usize = 1 << 20;
 
 const COLUMNS: &str = "id, run_id, call, kind, tool, caller, line, code_line, created_ms, \
-                       expires_ms, state, decided_by, decided_ms, arguments, arguments_blob, result";
+                       expires_ms, state, decided_by, decided_ms, arguments, arguments_blob, result, \
+                       widest, session_id, definition, scope, rule";
 
 /// SQL: whether the run of an approval is over, so that nothing waits for the answer. The run of a
 /// workflow's task is not over until the workflow has closed the task: the workflow resumes it. Such a
@@ -65,6 +71,19 @@ pub struct NewApproval {
     pub created_ms: i64,
     /// When it expires, in milliseconds since 1970.
     pub expires_ms: i64,
+    /// What a yes may cover beyond the call.
+    pub terms: ConsentTerms,
+}
+
+/// What a yes may cover beyond the call that it is asked for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ConsentTerms {
+    /// The longest that a yes may last.
+    pub widest: ConsentScope,
+    /// The session that the run is in.
+    pub session: Option<SessionId>,
+    /// A hash of the tool's definition and of its server's configuration.
+    pub definition: String,
 }
 
 impl NewApproval {
@@ -87,6 +106,8 @@ pub struct Approval {
     pub decided_ms: Option<i64>,
     /// The result of the call as JSON, if a person said that it had happened.
     pub result: Option<String>,
+    /// The rule that was approved with the call.
+    pub given: Option<GivenRule>,
 }
 
 /// Where the decision about a question stands.
@@ -126,7 +147,7 @@ impl ApprovalState {
 /// call.
 fn answers(verdict: &Verdict, question: &NewApproval) -> bool {
     match verdict {
-        Verdict::Approve => !question.is_in_doubt(),
+        Verdict::Approve | Verdict::ApproveRule(_) => !question.is_in_doubt(),
         Verdict::Retry | Verdict::Use(_) => question.is_in_doubt(),
         Verdict::Deny => true,
     }
@@ -134,7 +155,9 @@ fn answers(verdict: &Verdict, question: &NewApproval) -> bool {
 
 fn into_parts(verdict: Verdict) -> (ApprovalState, Option<String>) {
     match verdict {
-        Verdict::Approve | Verdict::Retry => (ApprovalState::Approved, None),
+        Verdict::Approve | Verdict::ApproveRule(_) | Verdict::Retry => {
+            (ApprovalState::Approved, None)
+        }
         Verdict::Deny => (ApprovalState::Denied, None),
         Verdict::Use(result) => (ApprovalState::Happened, Some(result)),
     }
@@ -208,8 +231,8 @@ impl Store {
             }
             insert(connection, &approval)?;
             let state = ApprovalState::Pending;
-            let (decided_by, decided_ms, result) = (None, None, None);
-            let asked = Approval { asked: approval, state, decided_by, decided_ms, result };
+            let (decided_by, decided_ms, result, given) = (None, None, None, None);
+            let asked = Approval { asked: approval, state, decided_by, decided_ms, result, given };
             asked.at_time(connection, now_ms)
         })
         .await
@@ -334,7 +357,8 @@ fn insert(connection: &Connection, approval: &NewApproval) -> Result<(), StoreEr
     let arguments = spill(connection, &approval.arguments, approval.created_ms)?;
     let mut statement = connection.prepare_cached(&format!(
         "INSERT INTO approvals ({COLUMNS})
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, 'pending', NULL, NULL, ?11, ?12, NULL)"
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, 'pending', NULL, NULL, ?11, ?12, NULL,
+                 ?13, ?14, ?15, 'once', NULL)"
     ))?;
     statement.execute((
         approval.id.as_str(),
@@ -349,6 +373,9 @@ fn insert(connection: &Connection, approval: &NewApproval) -> Result<(), StoreEr
         approval.expires_ms,
         arguments.inline,
         arguments.blob,
+        approval.terms.widest.as_str(),
+        approval.terms.session.as_deref(),
+        &approval.terms.definition,
     ))?;
     Ok(())
 }
@@ -372,7 +399,14 @@ fn from_row(connection: &Connection, row: &Row<'_>) -> Result<Approval, StoreErr
         created_ms: row.get(8)?,
         expires_ms: row.get(9)?,
         arguments: spill::text(connection, row, 13)?.unwrap_or_default(),
+        terms: ConsentTerms {
+            // A scope of some other version: the narrowest.
+            widest: ConsentScope::from_name(&row.get::<_, String>(16)?).unwrap_or_default(),
+            session: row.get::<_, Option<String>>(17)?.map(Into::into),
+            definition: row.get(18)?,
+        },
     };
     let (decided_by, decided_ms, result) = (row.get(11)?, row.get(12)?, row.get(15)?);
-    Ok(Approval { asked, state, decided_by, decided_ms, result })
+    let given = given::from_columns(&row.get::<_, String>(19)?, row.get(20)?);
+    Ok(Approval { asked, state, decided_by, decided_ms, result, given })
 }

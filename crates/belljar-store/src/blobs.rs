@@ -17,21 +17,6 @@ const PREFIX: &str = "blob_";
 /// Bytes of the hash that make up the id.
 const ID_BYTES: usize = 16;
 
-/// A blob without its bytes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BlobInfo {
-    /// Made from its content: the same bytes have the same id.
-    pub id: String,
-    /// The media type it was last put with.
-    pub media_type: String,
-    /// The size of its content.
-    pub bytes: u64,
-    /// When it was first put.
-    pub created_ms: i64,
-    /// When it was last put.
-    pub last_used_ms: i64,
-}
-
 /// SQL: whether no row refers to a blob, apart from handles of runs.
 pub(crate) const UNREFERENCED_BY_ROWS: &str = "
     NOT EXISTS (SELECT 1 FROM journal WHERE body_blob = blobs.id)
@@ -73,23 +58,13 @@ impl Store {
         self.read(move |connection| load(connection, &id)).await
     }
 
-    /// A blob without its bytes.
-    pub async fn blob_info(&self, id: &str) -> Result<Option<BlobInfo>, StoreError> {
+    /// The media type that a blob was last put with.
+    pub async fn blob_media_type(&self, id: &str) -> Result<Option<String>, StoreError> {
         let id = id.to_owned();
         self.read(move |connection| {
-            let mut statement = connection.prepare_cached(
-                "SELECT id, media_type, size, created_ms, last_used_ms FROM blobs WHERE id = ?1",
-            )?;
-            let info = statement.query_row([&id], |row| {
-                Ok(BlobInfo {
-                    id: row.get(0)?,
-                    media_type: row.get(1)?,
-                    bytes: unsigned(row.get(2)?),
-                    created_ms: row.get(3)?,
-                    last_used_ms: row.get(4)?,
-                })
-            });
-            Ok(info.optional()?)
+            let mut statement =
+                connection.prepare_cached("SELECT media_type FROM blobs WHERE id = ?1")?;
+            Ok(statement.query_row([&id], |row| row.get(0)).optional()?)
         })
         .await
     }

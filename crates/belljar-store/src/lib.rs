@@ -31,9 +31,10 @@ mod upkeep;
 mod workflows;
 mod writer;
 
-pub use approvals::{Approval, ApprovalState, Approvals, DecideError, NewApproval};
+pub use approvals::{
+    Approval, ApprovalState, Approvals, ConsentTerms, DecideError, GivenRule, NewApproval,
+};
 pub use audit::{AuditFilter, AuditId, AuditRow, SENT};
-pub use blobs::BlobInfo;
 pub use error::{StoreError, Trouble};
 pub use events::StoredEvent;
 pub use journal::JournalRow;

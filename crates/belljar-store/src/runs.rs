@@ -3,7 +3,7 @@
 //! A run's fence grows with each claim. Every later write about the run carries the fence of its
 //! lease and is refused, inside its own transaction, if the run has a higher fence by then.
 
-use belljar_contract::{RunId, RunStatus};
+use belljar_contract::{RecordedWork, RunId, RunStatus};
 use rusqlite::{Connection, OptionalExtension as _, Row, types::Value};
 
 use crate::{Store, StoreError, spill, spill::spill};
@@ -15,8 +15,8 @@ pub struct NewRun {
     pub id: RunId,
     /// The caller who asked for it.
     pub caller: String,
-    /// The language of its code.
-    pub language: String,
+    /// Code in a language, or one tool call.
+    pub work: RecordedWork,
     /// The guest code, unchanged.
     pub code: String,
     /// The rest of the request.
@@ -47,8 +47,8 @@ pub struct RunSummary {
     pub id: RunId,
     /// The caller who asked for it.
     pub caller: String,
-    /// The language of its code.
-    pub language: String,
+    /// Code in a language, or one tool call.
+    pub work: RecordedWork,
     /// Whether it can be resumed from its journal.
     pub durable: bool,
     /// The seed of its random numbers.
@@ -309,7 +309,7 @@ fn insert(connection: &Connection, run: &NewRun) -> Result<(), StoreError> {
     let inserted = statement.execute((
         run.id.as_str(),
         &run.caller,
-        &run.language,
+        run.work.as_str(),
         run.durable,
         &run.seed,
         RunStatus::Running.as_str(),
@@ -336,7 +336,7 @@ fn summary(row: &Row<'_>) -> rusqlite::Result<RunSummary> {
     Ok(RunSummary {
         id: row.get::<_, String>(0)?.into(),
         caller: row.get(1)?,
-        language: row.get(2)?,
+        work: RecordedWork::from_record(row.get_ref(2)?.as_str()?),
         durable: row.get(3)?,
         seed: row.get(4)?,
         status: status(row, 5)?,

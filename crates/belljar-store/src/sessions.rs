@@ -3,7 +3,7 @@
 //! A session lives in its host's memory and dies with it; a later host uses the row to tell a
 //! client why it ended. The first end that is written stays.
 
-use belljar_contract::SessionId;
+use belljar_contract::{Language, SessionId};
 use rusqlite::Row;
 
 use crate::{Store, StoreError};
@@ -16,7 +16,7 @@ pub struct NewSession {
     /// The caller who asked for it.
     pub caller: String,
     /// The language of its code.
-    pub language: String,
+    pub language: Language,
     /// The process that it lives in.
     pub owner: String,
     /// The session it was forked from.
@@ -62,7 +62,7 @@ impl Store {
                 statement.execute((
                     new.id.as_str(),
                     &new.caller,
-                    &new.language,
+                    new.language.as_str(),
                     &new.owner,
                     new.forked_from.as_deref(),
                     new.created_ms,
@@ -121,17 +121,6 @@ impl Store {
         })
         .await
     }
-
-    /// Removes sessions that ended before a time, and returns how many.
-    pub async fn forget_sessions(&self, before_ms: i64) -> Result<usize, StoreError> {
-        self.write(move |connection| {
-            let forgotten = connection
-                .prepare_cached("DELETE FROM sessions WHERE ended_ms < ?1")?
-                .execute([before_ms])?;
-            Ok(forgotten)
-        })
-        .await
-    }
 }
 
 fn from_row(row: &Row<'_>) -> rusqlite::Result<SessionRecord> {
@@ -141,7 +130,7 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<SessionRecord> {
         began: NewSession {
             id: row.get::<_, String>(0)?.into(),
             caller: row.get(1)?,
-            language: row.get(2)?,
+            language: language(row)?,
             owner: row.get(3)?,
             forked_from: row.get::<_, Option<String>>(4)?.map(SessionId::from),
             created_ms: row.get(5)?,
@@ -153,4 +142,17 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<SessionRecord> {
             at_ms,
         }),
     })
+}
+
+fn language(row: &Row<'_>) -> rusqlite::Result<Language> {
+    let name: String = row.get(2)?;
+    // A language of some other version: one row must not hide all others, and no session of a record
+    // runs code again.
+    Ok(Language::from_name(&name).unwrap_or_else(|| {
+        tracing::warn!(
+            language = name,
+            "a session has an unknown language; it counts as TypeScript"
+        );
+        Language::TypeScript
+    }))
 }

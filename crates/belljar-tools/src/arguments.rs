@@ -19,9 +19,9 @@ pub(crate) use canonical::{ReadArguments, is_recorded_as};
 pub use fault::{ArgumentFault, FaultKind};
 
 use crate::{
+    Tool,
     schema::pointed,
     spelling::{fold, nearest},
-    tool::Tool,
 };
 
 /// Steps one check may take; the rest is left to the server.

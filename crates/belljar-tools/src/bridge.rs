@@ -13,6 +13,7 @@ mod find;
 mod one_call;
 mod run;
 mod sequence;
+mod standing;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,13 +21,14 @@ use std::{
     time::Duration,
 };
 
-use belljar_contract::{ApprovalId, RunId};
+use belljar_contract::{ApprovalId, RunId, SessionId};
+use belljar_policy::KeptRules;
 use belljar_store::Store;
 use belljar_wire::{ToolCall, ToolFault};
 
 use crate::{
-    CallTime, Catalogue, Finder, Glob, LISTING_TIMEOUT, Overrides, PolicyDecision, PolicySubject,
-    Tool, ToolGrants, ToolPolicy, ToolValue, Trust, UpstreamError, Upstreams,
+    CallTime, Catalogue, Decisions, Finder, Glob, LISTING_TIMEOUT, Overrides, PolicyDecision,
+    PolicySubject, Tool, ToolGrants, ToolPolicy, ToolValue, Trust, UpstreamError, Upstreams,
     arguments::CallArguments, local::LocalServer,
 };
 
@@ -47,6 +49,8 @@ pub struct BridgeConfig {
     pub policy: ToolPolicy,
     /// Holds approvals, audit rows and journals. Without it nothing can be approved.
     pub store: Option<Store>,
+    /// Rules that the user approved for good. Without it no yes is for good.
+    pub kept: Option<KeptRules>,
     /// How long a person has to decide.
     pub approval_timeout: Duration,
     /// When audit rows are on disk.
@@ -87,6 +91,8 @@ struct Snapshots {
 pub struct RunContext {
     /// The id of the run, under which approvals and audit rows are kept.
     pub run_id: RunId,
+    /// The session that it is in.
+    pub session: Option<SessionId>,
     /// The caller who asked for it.
     pub caller: String,
     /// The tools it may use.
@@ -116,6 +122,10 @@ pub trait CallObserver: Send + Sync + std::fmt::Debug {
     fn run_prepared(&self, _run: PreparedRun<'_>) {}
     /// A call waits for a person.
     fn approval_waits(&self, _notice: &ApprovalNotice) {}
+    /// Whether a call may wait for a person. If not, a call that needs approval fails.
+    fn may_wait(&self) -> bool {
+        true
+    }
     /// A person decided, or time ran out.
     fn approval_over(&self, _id: &ApprovalId) {}
     /// A call leaves the host.
@@ -264,9 +274,14 @@ impl Bridge {
 
     /// Whether the annotations of a server's tools are believed.
     fn trust(&self, server: &str) -> Trust {
-        let is_own = self.config.local.contains_key(server);
-        let is_trusted = self.config.upstreams.spec(server).is_some_and(|spec| spec.trusted);
-        if is_own || is_trusted { Trust::Trusted } else { Trust::Untrusted }
+        if self.config.local.contains_key(server) {
+            return Trust::Trusted;
+        }
+        match self.config.upstreams.spec(server) {
+            Some(spec) if spec.trusted => Trust::Trusted,
+            Some(spec) if spec.chosen => Trust::Chosen,
+            Some(_) | None => Trust::Untrusted,
+        }
     }
 
     /// Whether a call of the tool can be made twice without harm.
@@ -292,7 +307,9 @@ impl Bridge {
     pub fn rules(&self) -> String {
         let trusted = self.config.upstreams.specs().filter(|spec| spec.trusted);
         let trusted: Vec<&str> = trusted.map(crate::ServerSpec::name).collect();
-        serde_json::json!([&self.config.policy, &*self.overrides, trusted]).to_string()
+        let chosen = self.config.upstreams.specs().filter(|spec| spec.chosen);
+        let chosen: Vec<&str> = chosen.map(crate::ServerSpec::name).collect();
+        serde_json::json!([&self.config.policy, &*self.overrides, trusted, chosen]).to_string()
     }
 
     /// The tool a name refers to: `server__tool`, or any other form that code may use.
@@ -311,6 +328,11 @@ impl Bridge {
         let tool = tool.to_owned();
         let call = ToolCall { call: 1, server: None, tool, line: None, arguments };
         self.perform(run, &call, read, &call::OpenGate::new(self, |_| ())).await
+    }
+
+    /// Records decisions about calls of this bridge; none without a store.
+    pub fn decisions(&self) -> Option<Decisions> {
+        Some(Decisions::new(self.config.store.clone()?, self.config.kept.clone()))
     }
 
     /// Ends all upstream servers and waits for them, for a few seconds at most.

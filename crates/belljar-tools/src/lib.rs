@@ -2,11 +2,13 @@
 //! which a call leaves a cell.
 
 mod arguments;
+#[cfg(test)]
+mod bare_tool;
 mod bridge;
 mod crash;
+mod decisions;
 mod local;
 mod names;
-mod policy;
 mod record;
 mod replay;
 mod results;
@@ -15,7 +17,6 @@ mod search;
 mod servers;
 mod shape;
 mod spelling;
-mod tool;
 mod types;
 mod upstream;
 mod visible;
@@ -24,25 +25,26 @@ pub use arguments::{
     ArgumentFault, CallArguments, FaultKind, UnreadableArguments, check as check_arguments,
     read as read_arguments, validate,
 };
+pub use belljar_policy::{
+    AcceptedServer, Annotations, Condition, Glob, KeptRules, KeptRulesError, Overrides,
+    PolicyDecision, PolicyRule, PolicySubject, PolicyVerdict, RuleError, StandingRule, Tool,
+    ToolGrants, ToolPolicy, Trust, known_projects, prepare as prepare_kept_rules,
+};
 pub use bridge::{
     ApprovalNotice, AuditTiming, Bridge, BridgeConfig, CallObserver, JournalError, NoObserver,
     PreparedRun, RunBridge, RunContext, ToolReach,
 };
 #[doc(hidden)]
 pub use crash::crash_point;
+pub use decisions::{Decisions, RecordedVerdict, VerdictError};
 pub use local::{LocalOutcome, LocalServer};
 pub use names::{Catalogue, ResolveError, Style, identifier};
-pub use policy::{
-    Condition, Glob, Overrides, PolicyDecision, PolicyRule, PolicySubject, PolicyVerdict,
-    RuleError, ToolGrants, ToolPolicy, Trust,
-};
 pub use results::{ToolFailure, ToolValue, value_of};
 pub use search::{Finder, Hit, ToolQuery};
 pub use servers::{
     RawServer, ServerConfigError, ServerSpec, Surroundings, TransportSpec, read_mcp_json,
 };
 pub use shape::{ValueShape, ValueShapeLimits};
-pub use tool::{Annotations, Tool};
 pub use types::{ValueShapes, describe, python, typescript};
 pub use upstream::{
     CallTime, ContentBlock, LISTING_TIMEOUT, LimitSource, ServerVersion, ToolAnswer,

@@ -21,8 +21,8 @@ pub(crate) use identifier::is_python_keyword;
 pub use identifier::{Style, identifier};
 
 use crate::{
+    Tool,
     spelling::{fold, nearest},
-    tool::Tool,
 };
 
 /// Longer names have to be spelt exactly.

@@ -86,6 +86,8 @@ pub struct ServerSpec {
     transport: TransportSpec,
     /// Whether the annotations of its tools are believed.
     pub trusted: bool,
+    /// Whether the user has chosen it: it is in the user's own file, or the user accepted it.
+    pub chosen: bool,
     /// How many calls it gets at once; at least one.
     pub max_concurrent: usize,
     /// How many calls it gets in any minute.
@@ -151,6 +153,7 @@ impl ServerSpec {
         around: Surroundings<'_>,
     ) -> Result<Self, ServerConfigError> {
         check_name(name)?;
+        check_package(name, &raw)?;
         let transport = check_transport(name, &raw, around)?;
         let seconds = |key: &'static str, value: Option<u64>, default: Duration| match value {
             None => Ok(default),
@@ -176,6 +179,7 @@ impl ServerSpec {
             name: name.to_owned(),
             transport,
             trusted: raw.trusted,
+            chosen: false,
             max_concurrent: raw.max_concurrent.unwrap_or(DEFAULT_MAX_CONCURRENT),
             rate_per_minute: raw.rate_per_minute,
             timeout: seconds("timeout", raw.timeout, DEFAULT_TIMEOUT)?,
@@ -183,16 +187,6 @@ impl ServerSpec {
             idempotent: raw.idempotent,
             read_only: raw.read_only,
         })
-    }
-
-    /// Checks all servers of a configuration, in the order of their names. Those that are disabled
-    /// are left out, unchecked.
-    pub fn check_all(
-        servers: BTreeMap<String, RawServer>,
-        around: Surroundings<'_>,
-    ) -> Result<Vec<Self>, ServerConfigError> {
-        let enabled = servers.into_iter().filter(|(_, raw)| !raw.disabled);
-        enabled.map(|(name, raw)| Self::check(&name, raw, around)).collect()
     }
 
     /// Its name in the configuration.
@@ -281,6 +275,20 @@ fn suggest_name(name: &str) -> String {
         OWN_NAME => format!("{OWN_NAME}-server"),
         joined => joined.to_owned(),
     }
+}
+
+/// Refuses a program that starts packages without the name of one.
+fn check_package(server: &str, raw: &RawServer) -> Result<(), ServerConfigError> {
+    let Some(command) = raw.command.as_deref().filter(|_| raw.args.is_empty()) else {
+        return Ok(());
+    };
+    let example = match Path::new(command).file_name().and_then(|name| name.to_str()) {
+        Some("npx" | "bunx" | "pnpx") => "[\"-y\", \"@modelcontextprotocol/server-memory\"]",
+        Some("uvx" | "pipx") => "[\"mcp-server-time\"]",
+        _ => return Ok(()),
+    };
+    let (server, command) = (server.to_owned(), command.to_owned());
+    Err(ServerConfigError::NoPackage { server, command, example })
 }
 
 fn check_transport(

@@ -69,6 +69,8 @@ pub struct RunCommand {
     pub language: Language,
     /// The name errors and stacks show for the code.
     pub file_name: String,
+    /// The command-line arguments of the code.
+    pub arguments: Vec<String>,
     /// Limits of this run.
     pub limits: GuestLimits,
     /// The grants that the guest needs to know.
@@ -89,6 +91,8 @@ pub struct RunCommand {
 struct RunHead {
     language: Language,
     file_name: String,
+    #[serde(default)]
+    arguments: Vec<String>,
     limits: GuestLimits,
     grants: GuestGrants,
     code_bytes: u32,
@@ -99,6 +103,10 @@ struct RunHead {
 
 /// A message of the host to a cell.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one command exists at a time, and most of its size is text elsewhere"
+)]
 pub enum Command {
     /// Run this; a cell gets it once, unless it is a session's.
     Run(RunCommand),
@@ -274,6 +282,7 @@ impl Message for Command {
                 let head = RunHead {
                     language: run.language,
                     file_name: run.file_name.clone(),
+                    arguments: run.arguments.clone(),
                     limits: run.limits,
                     grants: run.grants.clone(),
                     code_bytes: u32::try_from(run.code.len()).ok()?,
@@ -326,8 +335,18 @@ fn decode_run(head: &[u8], body: Vec<u8>) -> Result<RunCommand, DecodeError> {
     }
     let context = code.split_off(code_bytes);
     let code = String::from_utf8(code).map_err(|_| DecodeError::Body)?;
-    let RunHead { language, file_name, limits, grants, durable, session, .. } = head;
-    Ok(RunCommand { language, file_name, limits, grants, code, context, durable, session })
+    let RunHead { language, file_name, arguments, limits, grants, durable, session, .. } = head;
+    Ok(RunCommand {
+        language,
+        file_name,
+        arguments,
+        limits,
+        grants,
+        code,
+        context,
+        durable,
+        session,
+    })
 }
 
 impl Message for Event {

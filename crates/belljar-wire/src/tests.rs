@@ -42,13 +42,15 @@ fn command() -> impl Strategy<Value = Command> {
         ("[0-9a-f]{64}", any::<u32>())
             .prop_map(|(seed, now)| Durable { seed, now_ms: f64::from(now) }),
     );
-    let kind = (language, "\\PC{0,40}", durable, any::<bool>());
+    let arguments = proptest::collection::vec("\\PC{0,20}", 0..3);
+    let kind = (language, "\\PC{0,40}", durable, any::<bool>(), arguments);
     let run = (kind, limits(), grants(), "\\PC{0,400}", any::<Vec<u8>>());
     let run = run.prop_map(|(kind, limits, grants, code, context)| {
-        let (language, file_name, durable, session) = kind;
+        let (language, file_name, durable, session, arguments) = kind;
         Command::Run(RunCommand {
             language,
             file_name,
+            arguments,
             limits,
             grants,
             code,

@@ -167,6 +167,7 @@ impl CodeRunner for Bash {
         let run = RunCommand {
             language: Language::Bash,
             file_name: "main.sh".to_owned(),
+            arguments: Vec::new(),
             limits,
             grants: GuestGrants::default(),
             code: ":".to_owned(),

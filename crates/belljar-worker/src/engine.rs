@@ -60,9 +60,15 @@ pub trait CodeRunner {
 /// Files in here come back beside the value.
 const OUTPUT_DIRECTORY: &str = "/work/out";
 
-/// Tells the host at the end of a run that there are files to collect, if there are: it does not
-/// look for them otherwise.
+/// The directory that code works in.
+const WORK: &str = "/work";
+
+/// Tells the host at the end of a run that there are files to collect or to list, if there are: it
+/// does not look for them otherwise.
 pub(crate) fn name_output(host: &HostLink) {
+    if Path::new(WORK).read_dir().is_ok_and(|mut entries| entries.next().is_some()) {
+        let _ = host.send(&Event::Artifact { path: WORK.to_owned() });
+    }
     if Path::new(OUTPUT_DIRECTORY).is_dir() {
         let _ = host.send(&Event::Artifact { path: OUTPUT_DIRECTORY.to_owned() });
     }

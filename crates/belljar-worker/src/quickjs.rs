@@ -15,6 +15,7 @@ mod hashes;
 mod hints;
 mod holes;
 mod library;
+mod locale;
 mod missing_names;
 mod modules;
 mod natives;
@@ -299,8 +300,18 @@ impl QuickJs {
 
 impl CodeRunner for QuickJs {
     fn run(&mut self, run: RunCommand, host: &HostLink) -> Result<RunValue, GuestError> {
-        let RunCommand { language, file_name, limits, grants, code, context, durable, session } =
-            run;
+        let RunCommand {
+            language,
+            file_name,
+            arguments,
+            limits,
+            grants,
+            code,
+            context,
+            durable,
+            session,
+        } = run;
+        self.current.set_arguments(arguments);
         if session && durable.is_some() {
             let message =
                 "a run in a session cannot be durable: the journal does not record session state";
@@ -346,6 +357,7 @@ impl CodeRunner for QuickJs {
             RunCommand {
                 language: Language::TypeScript,
                 file_name: "rehearsal.ts".to_owned(),
+                arguments: Vec::new(),
                 limits,
                 grants: GuestGrants::default(),
                 code: REHEARSAL.to_owned(),
@@ -374,6 +386,7 @@ fn warm_library<'js>(ctx: &Ctx<'js>, current: &Rc<CurrentRun>) -> rquickjs::Resu
     hashes::install(&native)?;
     url::install(ctx, &native)?;
     zone::install(ctx, &native)?;
+    locale::install(&native)?;
     files::install(ctx, &native, current)?;
     tools::install(ctx, &native, current)?;
     prelude::evaluate(ctx, &native)?;

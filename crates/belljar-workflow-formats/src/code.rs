@@ -25,14 +25,14 @@ impl<'t> LanguageFields<'t> {
         Self { language, engine: fields.take(&["engine"], notes) }
     }
 
-    /// The language as Belljar writes it, and the engine if the file names one. Code without a language
+    /// The language, and the engine if the file names one. Code without a language
     /// has that of its engine, and without both the usual one; a fault about that one is noted at `at`.
     pub(super) fn read(
         self,
         (usual, at): (&str, Position),
         options: &FormatOptions,
         notes: &mut Diagnostics<'_>,
-    ) -> Option<(String, Option<EngineName>)> {
+    ) -> Option<(Language, Option<EngineName>)> {
         let engine = match self.engine {
             None => None,
             Some(node) => Some((engine(node, notes)?, node.at)),
@@ -46,8 +46,7 @@ impl<'t> LanguageFields<'t> {
         };
         let language = language(&name, at, options, notes)?;
         let Some((engine, at)) = engine else { return Some((language, None)) };
-        let mismatch = Language::from_name(&language).and_then(|known| engine.check(known).err());
-        if let Some(mismatch) = mismatch {
+        if let Err(mismatch) = engine.check(language) {
             notes.fault(at, mismatch.to_string(), mismatch.hint());
             return None;
         }
@@ -65,18 +64,18 @@ fn engine(node: &FileNode, notes: &mut Diagnostics<'_>) -> Option<EngineName> {
     engine
 }
 
-/// The name of a language as Belljar writes it; a fault when there is no engine for it.
+/// The language that a name in a file means; a fault when there is no engine for it.
 fn language(
     name: &str,
     at: Position,
     options: &FormatOptions,
     notes: &mut Diagnostics<'_>,
-) -> Option<String> {
+) -> Option<Language> {
     let known = match name.to_ascii_lowercase().as_str() {
-        "python" | "python3" | "py" => "python",
-        "typescript" | "ts" => "typescript",
-        "javascript" | "js" => "javascript",
-        "bash" | "sh" | "shell" => "bash",
+        "python" | "python3" | "py" => Language::Python,
+        "typescript" | "ts" => Language::TypeScript,
+        "javascript" | "js" => Language::JavaScript,
+        "bash" | "sh" | "shell" => Language::Bash,
         other => {
             let near = near(other, ["python", "typescript", "javascript", "bash"]);
             let can = "supported languages: python, typescript, javascript, bash";
@@ -86,7 +85,7 @@ fn language(
         }
     };
     // When all code is off, that fault is reported already.
-    if known == "bash" && options.code == CodeExecution::On {
+    if known == Language::Bash && options.code == CodeExecution::On {
         notes.fault(
             at,
             "the shell is off",
@@ -95,7 +94,7 @@ fn language(
         );
         return None;
     }
-    Some(known.to_owned())
+    Some(known)
 }
 
 /// Notes a fault unless the operator allows code.

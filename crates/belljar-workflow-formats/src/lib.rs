@@ -18,14 +18,12 @@ mod expression;
 mod fault;
 mod fields;
 mod scalar;
-mod schema;
 mod tasks;
 #[cfg(test)]
 mod tests;
 mod tree;
 
 pub use fault::{FileFault, Warning};
-pub use schema::schema;
 
 use belljar_workflow::{Dag, Task};
 use fault::Diagnostics;

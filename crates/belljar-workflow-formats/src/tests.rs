@@ -8,7 +8,7 @@ mod faults;
 mod hostile;
 mod routes;
 mod run;
-mod schema;
+mod tables;
 
 use super::{CodeExecution, FormatOptions, ParsedWorkflow, read};
 use belljar_workflow::{Dag, Task};

@@ -122,10 +122,3 @@ pub struct Acknowledgement {
     /// The reason for a refusal; `None` when the command was accepted.
     pub refused: Option<String>,
 }
-
-impl Acknowledgement {
-    /// Whether the workflow accepted the command.
-    pub fn is_accepted(&self) -> bool {
-        self.refused.is_none()
-    }
-}

@@ -6,7 +6,7 @@ mod code;
 
 use std::collections::BTreeMap;
 
-use belljar_contract::{EngineName, LimitsRequest, TaskGrants};
+use belljar_contract::{EngineName, Language, LimitsRequest, TaskGrants};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -255,8 +255,8 @@ pub struct ToolAction {
 pub enum SandboxAction {
     /// Create a session; its id is the result.
     Create {
-        /// `python`, `typescript`, `javascript` or `bash`.
-        language: String,
+        /// The language of its code.
+        language: Language,
         /// The engine that runs it; `None` is the operator's for its language.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         engine: Option<EngineName>,

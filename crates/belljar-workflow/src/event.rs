@@ -1,6 +1,6 @@
 //! The events of a workflow, numbered without a gap.
 
-use belljar_contract::WorkflowStatus;
+use belljar_contract::{Language, WorkflowStatus};
 use serde::{Deserialize, Serialize};
 
 use crate::effect::{RollbackReport, TaskFailure, WorkflowDecision};
@@ -120,8 +120,8 @@ pub enum WorkflowEventKind {
         task: String,
         /// The attempt, counted from 1.
         attempt: u32,
-        /// `python`, `typescript`, `javascript` or `bash`.
-        language: String,
+        /// The language of the code.
+        language: Language,
     },
     /// Code returned a result.
     CodeExecutionCompleted {

@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use belljar_contract::WorkflowStatus;
 use serde_json::{Map, Value};
 use thiserror::Error;
 
@@ -10,6 +11,7 @@ use crate::{
     command::{Acknowledgement, WorkflowCommand},
     dag::Dag,
     driver::{DriveError, encode, rebuild},
+    effect::{InputKind, MachineInput},
     event::WorkflowEvent,
     machine::{Machine, WorkflowFiles},
     workflow_store::{
@@ -97,6 +99,43 @@ impl<S: WorkflowStore> Workflows<S> {
         now_ms: i64,
     ) -> Result<SentCommand, WorkflowError> {
         Ok(self.store.send(flow, queued(flow, id, by, command, now_ms)?).await?)
+    }
+
+    /// Why the next driver of a workflow that nothing drives would refuse a command: applied as that
+    /// driver would apply it, after the commands that wait. `None` if it would accept the command, or if
+    /// that cannot be said in advance. Nothing is stored.
+    pub async fn refusal(
+        &self,
+        flow: &str,
+        (id, by): (&str, &str),
+        command: &WorkflowCommand,
+        now_ms: i64,
+    ) -> Result<Option<String>, WorkflowError> {
+        let loaded = self.store.load(flow, None).await?;
+        let mut machine = rebuild(&loaded)?;
+        let now_ms = u64::try_from(now_ms).unwrap_or_default();
+        let mut apply = |what| machine.apply(MachineInput { now_ms, what }).map(drop);
+        if loaded.workflow.status == WorkflowStatus::New {
+            let _ = apply(InputKind::Begin);
+        }
+        for waiting in loaded.commands {
+            let QueuedCommand { id, sender, body, .. } = waiting;
+            match serde_json::from_slice(&body) {
+                // The state after it is another one.
+                Ok(WorkflowCommand::RollBack { .. }) => return Ok(None),
+                Ok(command) => drop(apply(InputKind::Command { id, by: sender, command })),
+                Err(_) => {}
+            }
+        }
+        if let WorkflowCommand::RollBack { .. } = command {
+            return Ok(None);
+        }
+        let (id, by, command) = (id.to_owned(), by.to_owned(), command.clone());
+        let what = InputKind::Command { id: id.clone(), by, command };
+        if let Err(refusal) = apply(what) {
+            return Ok(Some(refusal.to_string()));
+        }
+        Ok(machine.acknowledgement(&id).and_then(|answer| answer.refused.clone()))
     }
 
     /// The answer to a command; waits up to `timeout` for it. `None`: there is no answer yet.

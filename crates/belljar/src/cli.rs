@@ -14,6 +14,7 @@ mod demo;
 mod doctor;
 mod gc;
 mod launch;
+mod live_output;
 mod project;
 mod report;
 mod resume;
@@ -23,6 +24,7 @@ mod serve;
 mod session;
 mod signals;
 mod source;
+mod suggestions;
 mod terminal;
 mod tools;
 mod workflow;
@@ -31,30 +33,40 @@ use std::{
     env,
     error::Error,
     io::{self, Write as _},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::ExitCode,
 };
 
+use anyhow::Context as _;
 use belljar_project::{
     Project,
     config::{ConfigLocations, ProjectSettings},
 };
-use clap::Parser as _;
+use clap::{CommandFactory as _, Parser as _};
 use serde::Serialize;
 use tracing_subscriber::filter::LevelFilter;
 
-use arguments::{Arguments, CliCommand};
+use arguments::{ApprovalsArguments, Arguments, CliCommand};
 use terminal::{
     json_text::{Layout, lay_out},
-    style::{TextRole, TextStyle},
+    style::{self, TextRole, TextStyle},
     visible::{for_stream, visible},
 };
 
 const USAGE_ERROR: u8 = 2;
+/// Names the state directory, as `--state-dir` does.
+const STATE_VARIABLE: &str = "BELLJAR_STATE_DIR";
 
 /// Runs the program and returns its exit status.
 pub(crate) fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(mut error) => {
+            suggestions::improve(&mut error, &Arguments::command());
+            error.exit()
+        }
+    };
+    style::choose(arguments.color);
     start_logging(arguments.verbose);
     match execute(arguments) {
         Ok(code) => code,
@@ -71,7 +83,14 @@ pub(crate) fn main() -> ExitCode {
 
 fn execute(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let config = arguments.config.as_deref();
-    let locations = locations_of_this_process();
+    let mut locations = locations_of_this_process(arguments.state_dir.as_deref())?;
+    if let CliCommand::Approvals(ApprovalsArguments { project: Some(at), .. }) = &arguments.command
+    {
+        // The directory as the system names it, without links: a project is known by that name.
+        env::set_current_dir(at)
+            .with_context(|| format!("cannot use the project in {}", at.display()))?;
+        locations.current = env::current_dir().ok();
+    }
     let settings = || {
         print_untrusted_files(&locations);
         ProjectSettings::load(config, &locations)
@@ -124,18 +143,25 @@ fn print_ignored_rules(settings: &ProjectSettings) {
 }
 
 /// The directories that this process searches for configuration, and its environment.
-fn locations_of_this_process() -> ConfigLocations {
+fn locations_of_this_process(state: Option<&Path>) -> anyhow::Result<ConfigLocations> {
     // The base-directory specification says that relative paths are ignored.
     let absolute = |name| env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
-    ConfigLocations {
+    let state = match state {
+        Some(state) => Some(state.to_owned()),
+        None => env::var_os(STATE_VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from),
+    };
+    let state = state.map(std::path::absolute).transpose();
+    Ok(ConfigLocations {
         current: env::current_dir().ok(),
+        state: state.context("cannot make the path of the state directory absolute")?,
         home: absolute("HOME"),
         config_home: absolute("XDG_CONFIG_HOME"),
+        state_home: absolute("XDG_STATE_HOME"),
         // A configuration is text, so variables that are not UTF-8 cannot be part of it.
         variables: env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
             .collect(),
-    }
+    })
 }
 
 /// Logs go to standard error, and only on request: setting them up slows the start.

@@ -25,7 +25,7 @@ use super::{
 /// Where guest code sees its workspace.
 const WORKSPACE: &str = "/work";
 /// The directory whose files are all artifacts.
-const OUTPUT: &str = "out";
+pub(super) const OUTPUT: &str = "out";
 /// The most entries beneath it that are read.
 const MAX_ENTRIES: usize = 10_000;
 /// The most skipped artifacts that are reported.

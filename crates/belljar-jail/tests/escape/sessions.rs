@@ -27,6 +27,7 @@ use crate::{
         attempt::{self, Attempt, Ending, Judge, MECHANISMS},
         bait::{self, Bait},
         home::{MINE, ONE, READ, WORK, WRITE},
+        host,
         outcome::Outcome,
         probe::Report,
         session::{Branch, Cell, Setup, ends_within},
@@ -97,29 +98,10 @@ fn inside(
     };
     let names = attempts.iter().map(|attempt| attempt.name.to_owned()).collect();
     let spec = Spec { guests, privileged: spawn::privileged(), attempts: names };
-    let verdicts = run(who, &spec)?;
+    let verdicts: Vec<Verdict> = host::verdicts_of("__session_host", who, &spec, attempts.len())?;
     let checked = attempts.iter().zip(&verdicts);
     let failures = checked.filter_map(|(attempt, verdict)| verdict.check(attempt, guests).err());
     modes::report(failures.collect())
-}
-
-fn run(who: Who, spec: &Spec) -> Result<Vec<Verdict>, String> {
-    let text = serde_json::to_string(spec).map_err(|error| error.to_string())?;
-    let output = spawn::this_program(who, &["__session_host", &text])
-        .and_then(|mut command| {
-            let command = command.env(bait::VARIABLE, "in the environment");
-            command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
-            command.output()
-        })
-        .map_err(|error| format!("could not start a host: {error}"))?;
-    let lines = String::from_utf8_lossy(&output.stdout);
-    let verdicts: Vec<Verdict> =
-        lines.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
-    if verdicts.len() == spec.attempts.len() {
-        return Ok(verdicts);
-    }
-    let errors = String::from_utf8_lossy(&output.stderr);
-    Err(format!("{} of {} verdicts: {errors}", verdicts.len(), spec.attempts.len()))
 }
 
 impl Verdict {

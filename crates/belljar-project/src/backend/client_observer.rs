@@ -5,12 +5,12 @@ use std::{
     time::Duration,
 };
 
-use belljar_contract::{ApprovalId, ApprovalKind, RunId, Stream};
+use belljar_contract::{ApprovalId, RunId, Stream};
 use belljar_runtime::Listener;
-use belljar_server::{ApprovalRequest, RunReporter};
+use belljar_server::RunReporter;
 use belljar_tools::{ApprovalNotice, Tool, ToolReach};
 
-use super::records::arguments;
+use super::records::request;
 
 /// Forwards the bridge's events.
 #[derive(Debug)]
@@ -24,19 +24,8 @@ impl belljar_tools::CallObserver for ClientObserver {
     }
 
     fn approval_waits(&self, notice: &ApprovalNotice) {
-        // A call in doubt does not wait: its run stops.
-        let kind = ApprovalKind::Call;
-        self.observer.approval(ApprovalRequest {
-            id: notice.id.clone(),
-            kind,
-            message: kind.message(),
-            tool: notice.tool.clone(),
-            arguments: arguments(&notice.arguments),
-            run_id: notice.run_id.clone(),
-            line: notice.line,
-            code_line: notice.code_line.clone(),
-            expires_ms: u64::try_from(notice.expires_ms).ok(),
-        });
+        let (scopes, project) = (notice.scopes.clone(), notice.project.clone());
+        self.observer.approval(request(notice.asked.clone(), scopes, project));
     }
 
     fn approval_over(&self, id: &ApprovalId) {

@@ -12,6 +12,7 @@ use std::{
 use belljar_contract::{ApprovalKind, RunId, RunStatus};
 use belljar_server::{ApprovalRequest, EndRun, RunInfo, RunReport, RunReporter};
 use belljar_store::{Approvals, RunSummary, Store};
+use belljar_tools::Bridge;
 use tokio::{
     sync::Notify,
     time::{Instant, sleep},
@@ -191,7 +192,7 @@ impl ProjectBackend {
             // An aborted run waits for no answer, even if its approvals are still open.
             let waiting = match run.status == RunStatus::Aborted {
                 true => Vec::new(),
-                false => pending_approvals(store, id).await,
+                false => pending_approvals(store, self.executor.bridge(), id).await,
             };
             let is_next = self.is_resumable_here(run, !waiting.is_empty());
             if is_next {
@@ -208,10 +209,14 @@ impl ProjectBackend {
 }
 
 /// The approvals that a run waits for.
-async fn pending_approvals(store: &Store, run_id: &RunId) -> Vec<ApprovalRequest> {
+async fn pending_approvals(
+    store: &Store,
+    bridge: Option<&Bridge>,
+    run_id: &RunId,
+) -> Vec<ApprovalRequest> {
     let pending = store.approvals(Approvals::Pending, now_ms()).await.unwrap_or_default();
     let of_run = pending.into_iter().filter(|approval| approval.asked.run_id == *run_id);
-    of_run.map(records::request).collect()
+    of_run.map(|one| records::stored_request(one.asked, bridge)).collect()
 }
 
 /// The report of a run without a result.

@@ -1,8 +1,11 @@
 //! The project's stored runs, approvals and events, as clients see them.
 
-use belljar_contract::RunId;
-use belljar_server::{ApprovalRequest, EventInfo, Records, RecordsError, RunInfo, StorageSizes};
-use belljar_store::{Approval, Approvals, RunSummary, StoreError, StoredEvent, Trouble};
+use belljar_contract::{ApprovalKind, ConsentScope, RunId, decision_command};
+use belljar_server::{
+    ApprovalRequest, EventInfo, Records, RecordsError, RunInfo, StorageSizes, StoredBlob,
+};
+use belljar_store::{Approvals, NewApproval, RunSummary, StoreError, StoredEvent, Trouble};
+use belljar_tools::Bridge;
 use serde_json::{Map, Value};
 
 use super::ProjectBackend;
@@ -22,7 +25,8 @@ impl Records for ProjectBackend {
     async fn approvals(&self) -> Result<Vec<ApprovalRequest>, RecordsError> {
         let Some(store) = self.executor.store() else { return Ok(Vec::new()) };
         let pending = store.approvals(Approvals::Pending, now_ms()).await.map_err(records_error)?;
-        Ok(pending.into_iter().map(request).collect())
+        let bridge = self.executor.bridge();
+        Ok(pending.into_iter().map(|one| stored_request(one.asked, bridge)).collect())
     }
 
     async fn events(
@@ -35,6 +39,13 @@ impl Records for ProjectBackend {
         let after = i64::try_from(after).unwrap_or(i64::MAX);
         let events = store.events(after, at_most, run_id).await.map_err(records_error)?;
         Ok(events.into_iter().map(event).collect())
+    }
+
+    async fn blob(&self, handle: &str) -> Result<Option<StoredBlob>, RecordsError> {
+        let Some(store) = self.executor.store() else { return Ok(None) };
+        let media_type = store.blob_media_type(handle).await.map_err(records_error)?;
+        let bytes = store.blob(handle).await.map_err(records_error)?;
+        Ok(media_type.zip(bytes).map(|(media_type, bytes)| StoredBlob { media_type, bytes }))
     }
 
     fn storage_trouble(&self) -> Option<String> {
@@ -53,9 +64,26 @@ impl Records for ProjectBackend {
 }
 
 /// An approval as clients see it.
-pub(super) fn request(Approval { asked, .. }: Approval) -> ApprovalRequest {
+pub(super) fn stored_request(asked: NewApproval, bridge: Option<&Bridge>) -> ApprovalRequest {
+    let scopes = bridge.map(|bridge| bridge.scopes(&asked)).unwrap_or_default();
+    request(asked, scopes, bridge.and_then(Bridge::project))
+}
+
+/// An approval with the scopes that a yes may have, and the root of its project.
+pub(super) fn request(
+    asked: NewApproval,
+    scopes: Vec<ConsentScope>,
+    project: Option<String>,
+) -> ApprovalRequest {
     let kind = asked.question.kind();
+    let verb = match kind {
+        ApprovalKind::Call => "approve",
+        ApprovalKind::InDoubt => "retry",
+    };
     ApprovalRequest {
+        command: decision_command(verb, &asked.id, project.as_deref()),
+        scopes,
+        project,
         id: asked.id,
         kind,
         message: kind.message(),
@@ -70,7 +98,7 @@ pub(super) fn request(Approval { asked, .. }: Approval) -> ApprovalRequest {
 
 /// The arguments of a call as JSON. If they are not valid JSON, their whole text: the person who
 /// decides must never see less than is sent.
-pub(super) fn arguments(text: &str) -> Value {
+fn arguments(text: &str) -> Value {
     let read = serde_json::from_str::<Map<String, Value>>(text);
     read.map_or_else(|_| Value::String(text.to_owned()), Value::Object)
 }
@@ -79,7 +107,7 @@ pub(super) fn run(run: RunSummary) -> RunInfo {
     RunInfo {
         status: run_status(&run),
         id: run.id,
-        language: run.language,
+        work: run.work,
         durable: run.durable,
         started_ms: unsigned(run.started_ms),
         finished_ms: run.finished_ms.map(unsigned),

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use belljar_contract::{
     CheckpointId, ErrorCode, ExecuteRequest, Language, LimitsRequest, RunError, RunId, RunResult,
-    SessionId,
+    SessionFile, SessionId, SessionInfo,
 };
-use belljar_runtime::{FileError, SessionFile, SessionFileKind, most_sessions, run_id};
+use belljar_runtime::{FileError, most_sessions, run_id};
 use belljar_server::{
-    CheckpointInfo, CheckpointTaken, FileContent, FileInfo, FileKind, FileList, RunReport,
-    RunReporter, SessionError, SessionInfo, SessionRequest, Sessions,
+    CheckpointInfo, CheckpointTaken, FileContent, FileList, RunReport, RunReporter, SessionError,
+    SessionRequest, Sessions,
 };
 
 use super::ProjectBackend;
@@ -120,14 +120,14 @@ impl Sessions for ProjectBackend {
         id: &SessionId,
         path: &str,
         content: FileContent,
-    ) -> Result<FileInfo, SessionError> {
+    ) -> Result<SessionFile, SessionError> {
         let kept = self.live_session(id).await?;
         let most_bytes = kept.session.limits().disk;
         if content.bytes.is_some_and(|bytes| bytes > most_bytes) {
             return Err(SessionError::TooLarge { what: path.to_owned(), most_bytes });
         }
         let put = kept.session.put_file(path, content.reader).await;
-        put.map(file).map_err(|error| no_file(id, path, error))
+        put.map_err(|error| no_file(id, path, error))
     }
 
     async fn get_file(&self, id: &SessionId, path: &str) -> Result<FileContent, SessionError> {
@@ -139,7 +139,7 @@ impl Sessions for ProjectBackend {
     async fn list_files(&self, id: &SessionId, at_most: u32) -> Result<FileList, SessionError> {
         let listed = self.live_session(id).await?.session.list_files(at_most as usize).await;
         let (files, truncated) = listed.map_err(|error| no_file(id, "", error))?;
-        Ok(FileList { files: files.into_iter().map(file).collect(), truncated })
+        Ok(FileList { files, truncated })
     }
 
     async fn delete_file(&self, id: &SessionId, path: &str) -> Result<(), SessionError> {
@@ -207,15 +207,6 @@ fn info(kept: &KeptSession) -> SessionInfo {
         busy: info.waiting > 0,
         memory_bytes: Some(info.memory_bytes),
     }
-}
-
-fn file(file: SessionFile) -> FileInfo {
-    let kind = match file.kind {
-        SessionFileKind::File => FileKind::File,
-        SessionFileKind::Directory => FileKind::Directory,
-        SessionFileKind::Link => FileKind::Link,
-    };
-    FileInfo { path: file.path, bytes: file.bytes, kind }
 }
 
 fn no_session(error: SessionLookupError) -> SessionError {

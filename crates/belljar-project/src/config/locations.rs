@@ -32,6 +32,10 @@ pub struct ConfigLocations {
     pub home: Option<PathBuf>,
     /// The directory of `XDG_CONFIG_HOME`; `~/.config` if it is not set.
     pub config_home: Option<PathBuf>,
+    /// The state directory, if it is not the project's own `.belljar`; absolute.
+    pub state: Option<PathBuf>,
+    /// The directory of `XDG_STATE_HOME`; `~/.local/state` if it is not set.
+    pub state_home: Option<PathBuf>,
     /// Replace the `${NAME}` of server configurations; usually the environment of the process.
     pub variables: BTreeMap<String, String>,
 }
@@ -44,6 +48,16 @@ impl ConfigLocations {
             Some(home) => home.join(".cache").join("belljar").join("workflows"),
             None => env::temp_dir().join("belljar-workflows"),
         }
+    }
+
+    /// Where the rules are kept that the user approved for good; `None` without a home directory.
+    pub fn approved_rules(&self) -> Option<PathBuf> {
+        let directory = match (&self.state_home, &self.home) {
+            (Some(state_home), _) => state_home.clone(),
+            (None, Some(home)) => home.join(".local").join("state"),
+            (None, None) => return None,
+        };
+        Some(directory.join("belljar").join("approvals"))
     }
 
     /// The user's own configuration file, if it exists.

@@ -16,6 +16,9 @@ pub enum QuantityError {
     /// The unit is unknown. Holds the text, the unit and an example.
     #[error("`{0}` has the unknown unit `{1}`; write for example {2}")]
     Unit(String, String, &'static str),
+    /// A size has no unit. Holds the text, and the same number with a unit.
+    #[error("`{0}` has no unit; write for example {0}{1}, or {0}B for bytes")]
+    NoUnit(String, &'static str),
     /// Zero is not a limit.
     #[error("must be more than zero")]
     Zero,
@@ -25,7 +28,7 @@ pub enum QuantityError {
 }
 
 const DURATIONS: &str = "300ms, 30s, 5m or 1h (a plain number is seconds)";
-const SIZES: &str = "64KiB, 512MiB or 1GB (a plain number is bytes)";
+const SIZES: &str = "64KiB, 512MiB or 1GB";
 
 /// The amount of a limit as it stands in a file or after a flag: nanoseconds, bytes or a count.
 pub fn parse(limit: Limit, text: &str) -> Result<u64, QuantityError> {
@@ -33,6 +36,8 @@ pub fn parse(limit: Limit, text: &str) -> Result<u64, QuantityError> {
         Quantity::Time => {
             duration(text).map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
         }
+        // The name of the limit has the unit.
+        Quantity::Size if limit.key().ends_with("_bytes") && is_plain(text) => bytes(text),
         Quantity::Size => size(text),
         Quantity::Count => count(text).map(u64::from),
     }
@@ -62,8 +67,23 @@ pub fn duration(text: &str) -> Result<Duration, QuantityError> {
     Ok(Duration::from_nanos(nanoseconds))
 }
 
-/// A size in bytes; `KB` is 1,000 and `KiB` is 1,024.
+/// A size in bytes; `KB` is 1,000 and `KiB` is 1,024. A number needs a unit: `512` is rarely meant as
+/// bytes.
 pub fn size(text: &str) -> Result<u64, QuantityError> {
+    if is_plain(text) {
+        bytes(text)?;
+        return Err(QuantityError::NoUnit(text.trim().to_owned(), "MiB"));
+    }
+    bytes(text)
+}
+
+/// Whether a text is a number without a unit.
+fn is_plain(text: &str) -> bool {
+    text.trim().bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
+}
+
+/// A size in bytes; a plain number is bytes.
+fn bytes(text: &str) -> Result<u64, QuantityError> {
     scan(text, SIZES, |unit| {
         Some(match unit.to_ascii_lowercase().as_str() {
             "" | "b" => 1,

@@ -18,7 +18,7 @@ const FOREVER: &str = "forever";
 const UNLIMITED: &str = "unlimited";
 /// Examples for error messages.
 const AGES: &str = "30 (a plain number is days) or \"forever\"";
-const SIZES: &str = "512MiB, 1GB (a plain number is bytes) or \"unlimited\"";
+const SIZES: &str = "512MiB, 1GB or \"unlimited\"";
 
 /// Only the operator's file may configure retention: the author of a project must not decide how
 /// long its traces are kept.
@@ -61,6 +61,8 @@ fn with_example(error: QuantityError, example: &'static str) -> QuantityError {
     match error {
         QuantityError::Number(text, _) => QuantityError::Number(text, example),
         QuantityError::Unit(text, unit, _) => QuantityError::Unit(text, unit, example),
-        other @ (QuantityError::Zero | QuantityError::TooLarge(_)) => other,
+        other @ (QuantityError::NoUnit(..) | QuantityError::Zero | QuantityError::TooLarge(_)) => {
+            other
+        }
     }
 }

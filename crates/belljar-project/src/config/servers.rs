@@ -32,7 +32,9 @@ pub struct ConfiguredServer {
 pub enum ServerOrigin {
     /// Defined in the project's own files.
     Project,
-    /// Defined in the user's file, or in a directory above the project.
+    /// Defined in the user's own file.
+    User,
+    /// Defined in a directory above the project.
     Outside,
 }
 
@@ -40,6 +42,11 @@ impl ConfiguredServer {
     /// Whether the project's own files define the server.
     pub(super) fn is_of_project(&self) -> bool {
         self.owner == ServerOrigin::Project
+    }
+
+    /// Whether the user's own file defines the server.
+    pub fn is_of_user(&self) -> bool {
+        self.owner == ServerOrigin::User
     }
 }
 
@@ -82,9 +89,7 @@ pub(super) fn merge(
     }
     let of_operator = files.operator.into_iter().flat_map(|file| {
         let own = definitions(file, None);
-        own.map(|(name, server)| {
-            (name, ConfiguredServer { owner: ServerOrigin::Outside, ..server })
-        })
+        own.map(|(name, server)| (name, ConfiguredServer { owner: ServerOrigin::User, ..server }))
     });
     let of_project = files.project.into_iter().flat_map(|file| {
         let directory = file.path().parent().filter(|parent| parent.is_absolute());

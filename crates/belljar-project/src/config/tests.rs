@@ -50,7 +50,10 @@ fn a6_every_limit_can_be_stated_in_a_file() {
     for limit in Limit::ALL {
         let stated: &[(&str, u64)] = match limit.quantity() {
             Quantity::Time => &[("'2s'", 2_000_000_000), ("1.5", 1_500_000_000)],
-            Quantity::Size => &[("'4KiB'", 4096), ("'1KB'", 1000), ("2048", 2048)],
+            Quantity::Size if limit.key().ends_with("_bytes") => {
+                &[("'4KiB'", 4096), ("'1KB'", 1000), ("2048", 2048)]
+            }
+            Quantity::Size => &[("'4KiB'", 4096), ("'1KB'", 1000), ("'2048B'", 2048)],
             Quantity::Count => &[("32", 32)],
         };
         for (text, amount) in stated {
@@ -294,4 +297,66 @@ fn a6_unknown_keys_are_rejected_with_their_line() {
       |          ^^^^
     invalid type: boolean `true`, expected a number, or a string with a unit such as "30s" or "512MiB"
     "#);
+}
+
+/// The rows of a table in the page about configuration: key, type, default and example.
+fn rows_of(heading: &str) -> Vec<[&'static str; 4]> {
+    let page = include_str!("../../../../docs/configuration.md");
+    let heading = format!("## `[{heading}]`\n");
+    let (_, section) = page.split_once(&*heading).unwrap_or_else(|| panic!("no {heading}"));
+    let section = section.split("\n## ").next().unwrap_or_default();
+    let rows = section.lines().filter(|line| line.starts_with("| `"));
+    rows.map(|row| {
+        let cells: Vec<&str> = row.trim_matches('|').split(" | ").map(str::trim).collect();
+        cells.try_into().unwrap_or_else(|_| panic!("{row}"))
+    })
+    .collect()
+}
+
+/// The text between backticks, if a cell is only that.
+fn quoted(cell: &str) -> Option<&str> {
+    cell.strip_prefix('`')?.strip_suffix('`').filter(|inner| !inner.contains('`'))
+}
+
+/// The names that the parser knows: its error about an unknown one lists them.
+fn known_names(text: &str) -> Vec<String> {
+    let error = RawConfig::parse(Path::new("x"), text.to_owned()).unwrap_err().to_string();
+    let (_, list) = error.split_once("expected ").unwrap_or_else(|| panic!("{error}"));
+    let mut names: Vec<String> = list.split('`').skip(1).step_by(2).map(str::to_owned).collect();
+    names.sort();
+    names
+}
+
+/// The page about configuration has every table and key; its examples are valid, and its defaults are
+/// the values that hold without them.
+#[test]
+fn a6_the_page_about_configuration_is_what_is_read() {
+    let tables = known_names("[zzz]\nx = 1\n");
+    for table in &tables {
+        let (heading, prefix) = match table.as_str() {
+            "mcp_servers" => ("mcp_servers.NAME".to_owned(), "mcp_servers.a".to_owned()),
+            other => (other.to_owned(), other.to_owned()),
+        };
+        let rows = rows_of(&heading);
+        let mut keys: Vec<String> =
+            rows.iter().map(|[key, ..]| quoted(key).unwrap_or_default().to_owned()).collect();
+        keys.sort();
+        assert_eq!(keys, known_names(&format!("[{prefix}]\nzzz = 1\n")), "{heading}");
+        for [key, _, default, example] in rows {
+            let key = quoted(key).unwrap_or_default();
+            let with = |value: &str| {
+                let text = format!("[{prefix}]\n{key} = {value}\n");
+                resolve(&text, "").unwrap_or_else(|error| panic!("{text}: {error}"))
+            };
+            with(quoted(example).unwrap_or_else(|| panic!("{key}: {example}")));
+            let Some(default) = quoted(default) else { continue };
+            let (stated, usual) = (with(default), resolve("", "").unwrap());
+            let limits = (stated.limits(&[]), usual.limits(&[]));
+            assert_eq!(limits.0, limits.1, "{table}.{key}");
+            // Files state these two; what they are without files is the contract's.
+            let (stated_limits, engines) = (usual.stated.clone(), usual.engines.clone());
+            let same = ProjectSettings { stated: stated_limits, engines, ..stated };
+            assert_eq!(same, usual, "{table}.{key}");
+        }
+    }
 }

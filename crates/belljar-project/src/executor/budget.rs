@@ -3,7 +3,10 @@
 mod beginning;
 
 use beginning::{Beginning, count};
-use belljar_contract::{RunId, RunResult, head_and_tail};
+use belljar_contract::{
+    RunId, RunResult, head_and_tail,
+    tokens::{self, CutText},
+};
 use belljar_store::Store;
 use belljar_tools::{ValueShape, ValueShapeLimits};
 use serde_json::{Value, json};
@@ -16,74 +19,144 @@ const BYTES_PER_TOKEN: usize = 4;
 const PREVIEW_SHARE: usize = 4;
 /// Longest text in a preview, in bytes.
 const PREVIEW_TEXT: usize = 200;
-/// A line that does not fit is cut to its beginning and end, unless less than this is left.
-const MIN_CUT_LINE: usize = 512;
-/// Marks output that was cut.
-const NOTE: &str = "… (cut to the output budget)";
+/// Tokens of an answer for its status, its times and the marks of what was cut.
+const FRAME: usize = 250;
+/// Tokens for a file that came back, and how many are named; for any other name.
+const FILE: usize = 90;
+const LISTED_FILES: usize = 8;
+const NAME: usize = 20;
+/// The least that is shared out among the parts of a result.
+const MIN_SHARED: usize = 64;
+/// Longest message and longest stack of an error, in bytes.
+const MAX_MESSAGE: usize = 2_000;
+const MAX_STACK: usize = 1_000;
+/// A budget from which on nothing is cut.
+const UNBOUNDED: u32 = u32::MAX;
 
-/// Shrinks a result to a budget of tokens.
-pub(super) async fn fit(result: &mut RunResult, tokens: u32, store: Option<&Store>) {
-    let budget = (tokens as usize).saturating_mul(BYTES_PER_TOKEN).max(256);
-    for (value, cut) in [
-        (&mut result.result, &mut result.truncated.result),
-        (&mut result.state, &mut result.truncated.state),
+/// Shrinks a result to a budget of tokens: its value, its state and its output share the budget, and a
+/// part that needs less than its share leaves the rest to the others.
+pub(super) async fn fit(result: &mut RunResult, budget: u32, store: Option<&Store>) {
+    if budget == UNBOUNDED {
+        return;
+    }
+    let budget = budget as usize;
+    fit_error(result);
+    let shared = budget.saturating_sub(frame(result).min(budget / 2)).max(MIN_SHARED);
+    let logged = result.logs.join("\n");
+    // An answer has the log lines, or what was printed if there are none.
+    let output = if logged.is_empty() { result.stdout.as_str() } else { &logged };
+    let needed = [result.result.get(), result.state.get(), output].map(|part| cost(part, shared));
+    let [value_share, state_share, output_share] = shares(needed, shared);
+    let run_id = result.id.clone();
+    for (value, share, cut) in [
+        (&mut result.result, value_share, &mut result.truncated.result),
+        (&mut result.state, state_share, &mut result.truncated.state),
     ] {
-        if value.get().len() > budget {
-            let summary = summary(&result.id, value.get(), budget, store).await;
+        if cost(value.get(), share) > share {
+            let summary = summary(&run_id, value.get(), share * BYTES_PER_TOKEN, store).await;
             if let Ok(summary) = serde_json::value::to_raw_value(&summary) {
                 *value = summary;
                 *cut = true;
             }
         }
     }
-    let (mut left, mut kept) = (budget, 0);
-    for line in &mut result.logs {
-        if line.len() > left {
-            if left < MIN_CUT_LINE {
-                break;
-            }
-            // Half of what is left: what is printed after a long line is worth as much as its middle.
-            *line = head_and_tail(line, left / 2);
-            result.truncated.logs = true;
-        }
-        left = left.saturating_sub(line.len());
-        kept += 1;
-    }
-    if kept < result.logs.len() {
-        result.logs.truncate(kept);
-        result.logs.push(NOTE.to_owned());
+    if let Some(short) = fitted(&run_id, &logged, output_share, store).await {
+        result.logs = short.split('\n').map(str::to_owned).collect();
         result.truncated.logs = true;
     }
     for (text, cut) in [
         (&mut result.stdout, &mut result.truncated.stdout),
         (&mut result.stderr, &mut result.truncated.stderr),
     ] {
-        if text.len() > budget {
-            text.truncate(text.floor_char_boundary(budget));
-            text.push_str(NOTE);
+        if let Some(short) = fitted(&run_id, text, output_share, store).await {
+            *text = short;
             *cut = true;
         }
     }
 }
 
+/// Tokens of an answer for everything but the value, the state and the output.
+fn frame(result: &RunResult) -> usize {
+    let files = result.artifacts.len().min(LISTED_FILES) * FILE;
+    let others = (result.unreturned.files.len() + result.changes.len().min(20)) * NAME;
+    let error = result.error.as_ref().map_or(0, |error| {
+        let texts = [Some(&error.message), error.stack.as_ref(), error.hint.as_ref()];
+        texts.into_iter().flatten().map(|text| cost(text, MAX_MESSAGE)).sum()
+    });
+    FRAME + files + others + error
+}
+
+fn fit_error(result: &mut RunResult) {
+    let Some(error) = &mut result.error else { return };
+    if error.message.len() > MAX_MESSAGE {
+        error.message = head_and_tail(&error.message, MAX_MESSAGE);
+    }
+    if let Some(stack) = error.stack.as_mut().filter(|stack| stack.len() > MAX_STACK) {
+        *stack = head_and_tail(stack, MAX_STACK);
+    }
+}
+
+/// Tokens of a text inside of JSON, where quotes, backslashes and line feeds are escaped.
+fn cost(text: &str, most: usize) -> usize {
+    let plain = tokens::estimate(text, most);
+    let is_escaped = |byte: &u8| matches!(byte, b'"' | b'\\' | b'\n');
+    // Beyond the budget the exact number does not matter.
+    if plain > most { plain } else { plain + text.bytes().filter(is_escaped).count() / 2 }
+}
+
+/// How many tokens each part gets: all that it needs if that is no more than an even share, and
+/// otherwise an even share of what the others leave.
+fn shares<const N: usize>(needed: [usize; N], shared: usize) -> [usize; N] {
+    let mut order: Vec<usize> = needed.to_vec();
+    order.sort_unstable();
+    let mut left = shared;
+    let mut level = 0;
+    for (index, need) in order.into_iter().enumerate() {
+        level = left / (N - index).max(1);
+        if need > level {
+            break;
+        }
+        left -= need;
+        level = need.max(level);
+    }
+    needed.map(|need| need.min(level))
+}
+
+/// A text that does not fit, as its beginning and its end. The whole of it is stored.
+async fn fitted(run_id: &RunId, text: &str, share: usize, store: Option<&Store>) -> Option<String> {
+    if cost(text, share) <= share {
+        return None;
+    }
+    // Marks that have to be escaped cost more than they do here.
+    let CutText { head, tail, lines, bytes } = tokens::cut(text, share * 4 / 5)?;
+    let whole = put(run_id, text.as_bytes(), "text/plain", store).await;
+    let whole = match whole {
+        Some(handle) => format!("; all of it: load(\"{handle}\") in code"),
+        None => String::new(),
+    };
+    let lines = if lines == 0 { String::new() } else { format!("{lines} lines, ") };
+    let newline = if head.ends_with('\n') { "" } else { "\n" };
+    Some(format!("{head}{newline}… ({lines}{bytes} bytes left out{whole})\n{tail}"))
+}
+
+/// Stores what does not fit, and gives its handle.
+async fn put(
+    run_id: &RunId,
+    bytes: &[u8],
+    media_type: &str,
+    store: Option<&Store>,
+) -> Option<String> {
+    let put = store?.put_run_blob(run_id, bytes.to_vec(), media_type, now_ms()).await;
+    put.inspect_err(|error| {
+        let error = error as &dyn std::error::Error;
+        tracing::error!(error, "cannot store a large value");
+    })
+    .ok()
+}
+
 /// Stores a large value and describes it for a model.
 async fn summary(run_id: &RunId, json: &str, budget: usize, store: Option<&Store>) -> Value {
-    let handle = match store {
-        Some(store) => {
-            let bytes = json.as_bytes().to_vec();
-            match store.put_run_blob(run_id, bytes, "application/json", now_ms()).await {
-                Ok(id) => Some(id),
-                Err(error) => {
-                    tracing::error!(
-                        error = &error as &dyn std::error::Error,
-                        "cannot store a large value"
-                    );
-                    None
-                }
-            }
-        }
-        None => None,
-    };
+    let handle = put(run_id, json.as_bytes(), "application/json", store).await;
     // The value was validated when it left its cell. Only its beginning is parsed: the whole tree
     // would take many times its size.
     let value = Beginning::of(json);

@@ -123,6 +123,7 @@ impl CacheSlot {
     pub(super) async fn save(self, store: &Store, result: &RunResult) {
         let Self { key: CacheKey(key), ttl, used } = self;
         let has_artifacts = !result.artifacts.is_empty() || !result.changes.is_empty();
+        let has_artifacts = has_artifacts || !result.unreturned.files.is_empty();
         if !result.success || has_artifacts || !used.may_be_kept.load(Ordering::SeqCst) {
             return;
         }

@@ -5,13 +5,13 @@ use std::{future::Future, sync::Arc, time::Duration};
 use belljar_contract::{ErrorCode, ErrorKind, RunError, RunId, RunResult, RunStatus, hex};
 use belljar_runtime::{BridgeLink, Durable, RunOptions, ToolLink};
 use belljar_store::{ClaimReason, Lease, NewRun, RunRecord, RunSummary, Store, StoreError};
-use belljar_tools::{CallObserver, JournalError, RunBridge, RunContext, crash_point};
+use belljar_tools::{CallObserver, JournalError, RunBridge, crash_point};
 use rustix::rand::{GetRandomFlags, getrandom};
 use thiserror::Error;
 
 use super::{
-    Execution, Executor, abort::Abort, finish::OpenRun, now_ms, serve, stored::StoredRequest,
-    this_process,
+    Execution, Executor, abort::Abort, clock_note::ClockNote, finish::OpenRun, now_ms, serve,
+    stored::StoredRequest, this_process,
 };
 use crate::{active::ActiveGuard, is_owner_alive};
 
@@ -97,7 +97,7 @@ impl Executor {
             let run = NewRun {
                 id: id.clone(),
                 caller: caller.clone(),
-                language: request.language.as_str().to_owned(),
+                work: request.language.into(),
                 code: request.code.clone(),
                 request_json: serde_json::to_string(&stored).map_err(|error| error.to_string())?,
                 durable: true,
@@ -189,6 +189,7 @@ impl Executor {
         self.post(id, RESUMED, &lease.fence).await;
         let mut run = self.opened(id);
         (run.tools, run.max_output_tokens) = (report, max_output_tokens);
+        run.clock = ClockNote::of(&execution);
         run.journal = Some(RunJournal { lease, active: Some(active) });
         let mut abort = Abort::new(abort);
         let resumed = self.run_durable(execution, store, &mut run, durable, &mut abort).await;
@@ -211,19 +212,11 @@ impl Executor {
         durable: Durable,
         abort: impl Future<Output = ()>,
     ) -> Result<RunResult, JournalError> {
-        let Execution { request, tools, caller, observer, listener, .. } = execution;
         let id = run.id().clone();
         let (Some(bridge), Some(RunJournal { lease, .. })) = (&self.bridge, &run.journal) else {
             return Ok(not_durable(id, "there is no bridge to keep a journal of"));
         };
-        let context = RunContext {
-            run_id: id.clone(),
-            caller,
-            grants: tools,
-            tool_timeout: request.limits.tool_timeout,
-            code: request.code.clone(),
-            observer,
-        };
+        let (request, context, listener) = execution.into_parts(&id, None);
         let began_ms = durable.now_ms;
         let (tools, BridgeLink { asks, inputs }) = ToolLink::pair(Some(durable));
         let sink = move |input| inputs.send(input);
@@ -231,7 +224,7 @@ impl Executor {
         let calls = RunBridge::durable(bridge, context, journal, began_ms, sink).await?;
         let options =
             RunOptions { id: Some(id), tools: Some(tools), listener, ..RunOptions::default() };
-        let run = self.sandbox.host().run_with(request, options, abort);
+        let run = self.sandbox.host.run_with(request, options, abort);
         let (mut result, finished) = tokio::join!(run, serve(calls, asks));
         if let (true, Err(diverged)) = (ended_by_itself(&result), finished) {
             let error = Some(diverged.into());

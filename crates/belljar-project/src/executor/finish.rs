@@ -2,8 +2,8 @@
 //! cell, a session, a resumed journal, the cache or a task of a workflow, and also that of a request
 //! which was refused, or of a run whose caller dropped it.
 //!
-//! It runs these steps in this order: say whether the run was aborted, fit the result to the caller's
-//! budget, write it to the run's record, save it whole in the cache, post the event. Record, event and
+//! It runs these steps in this order: say whether the run was aborted, keep the files that came back, fit
+//! the result to the caller's budget, write it to the run's record, save it whole in the cache, post the event. Record, event and
 //! caller get the same status and error. A step that must see every result belongs in this file and
 //! nowhere else. [`leave`] is the last one; single tool calls without a record pass it, too.
 
@@ -13,7 +13,8 @@ use belljar_contract::{
 use belljar_store::Approvals;
 
 use super::{
-    Executor, budget, cache::CacheSlot, durable::RunJournal, language::LanguageNote, now_ms,
+    Executor, budget, cache::CacheSlot, clock_note::ClockNote, durable::RunJournal, kept_artifacts,
+    language::LanguageNote, now_ms,
 };
 
 /// The event of a run that begins.
@@ -53,6 +54,8 @@ pub(super) struct OpenRun {
     pub(super) tools: ToolReport,
     /// The note about the language of a request that left it out.
     pub(super) language: LanguageNote,
+    /// The note about the clock of a durable run.
+    pub(super) clock: ClockNote,
     /// A value larger than this many tokens is stored, and a summary takes its place.
     pub(super) max_output_tokens: Option<u32>,
     /// The place of the result in the cache, if it may be reused.
@@ -76,6 +79,7 @@ impl Executor {
             id: id.clone(),
             tools: ToolReport::default(),
             language: LanguageNote::default(),
+            clock: ClockNote::default(),
             max_output_tokens: None,
             cache: None,
             journal: None,
@@ -89,7 +93,11 @@ impl Executor {
         let mut result = self.aborted_if_so(result, run.journal.is_some());
         // The cache has the whole result: each caller has a budget of its own.
         let whole = run.cache.take().map(|slot| (slot, result.clone()));
+        run.clock.tell(&mut result);
         run.language.tell(&mut result);
+        if let Some(store) = &self.store {
+            kept_artifacts::keep(&mut result, store).await;
+        }
         if let Some(tokens) = run.max_output_tokens {
             budget::fit(&mut result, tokens, self.store.as_ref()).await;
         }

@@ -64,13 +64,14 @@ impl LanguageNote {
             let note = format!("[language] no language was stated; the code ran as {language}");
             result.logs.insert(0, note);
         } else if self.is_left_out
-            && is_syntax_error(result)
+            && (is_syntax_error(result) || is_unknown_name(result))
             && let Some(error) = &mut result.error
         {
             let hint = "No language was stated, so this was read as TypeScript: if it is not, state \
                         `language` (python, bash).";
             error.hint = Some(match error.hint.take() {
-                Some(before) => format!("{before} {hint}"),
+                Some(before) if before.ends_with('.') => format!("{before} {hint}"),
+                Some(before) => format!("{before}. {hint}"),
                 None => hint.to_owned(),
             });
         }
@@ -80,6 +81,11 @@ impl LanguageNote {
 fn is_syntax_error(result: &RunResult) -> bool {
     let codes = [ErrorCode::SyntaxInvalid, ErrorCode::SyntaxUnsupported];
     result.error.as_ref().is_some_and(|error| codes.contains(&error.code))
+}
+
+/// `ls -la` and `print("x")` are TypeScript too, with names that nothing defines.
+fn is_unknown_name(result: &RunResult) -> bool {
+    result.error.as_ref().is_some_and(|error| error.message.starts_with("ReferenceError: "))
 }
 
 /// Whether there is any sign of Python, so that it is worth a try. Code without one is not looked at

@@ -7,7 +7,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use belljar_contract::{ErrorCode, RunError, RunId, RunResult, RunStatus};
+use belljar_contract::{ErrorCode, RecordedWork, RunError, RunId, RunResult, RunStatus};
 use belljar_runtime::StopReason;
 use belljar_store::{ClaimReason, Lease, NewRun, RunRecord, Store, StoreError};
 use belljar_tools::{CallArguments, CallObserver, RunContext, ToolGrants, ToolValue};
@@ -20,8 +20,6 @@ use super::{
     is_owner_alive, now_ms, this_process,
 };
 
-/// The language in the record of a call without code.
-const LANGUAGE: &str = "tool";
 /// How often the owner of a call is polled.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
@@ -58,7 +56,7 @@ pub(crate) enum OneCallEnd {
 impl Executor {
     /// Whether a stored run is such a call.
     pub(crate) fn is_one_call(record: &RunRecord) -> bool {
-        record.summary.language == LANGUAGE
+        record.summary.work == RecordedWork::ToolCall
     }
 
     /// Makes a call or continues it. A dropped future can be continued later.
@@ -80,7 +78,16 @@ impl Executor {
         let OneCall { id, caller, tool, arguments, grants, tool_timeout, observer } = call;
         let active = self.active_runs.enter(&id);
         let code = String::new();
-        let run = RunContext { run_id: id.clone(), caller, grants, tool_timeout, code, observer };
+        let session = None;
+        let run = RunContext {
+            run_id: id.clone(),
+            session,
+            caller,
+            grants,
+            tool_timeout,
+            code,
+            observer,
+        };
         let journal = (store.clone(), lease.clone());
         let result = match bridge.call_durable(run, journal, &tool, arguments).await {
             Ok(Ok(json)) => completed(id, json),
@@ -128,7 +135,7 @@ impl Executor {
         loop {
             let Some(record) = store.run(&call.id).await? else {
                 let lease = store.begin_run(new_record(call)).await?;
-                self.post(&call.id, STARTED, &LANGUAGE).await;
+                self.post(&call.id, STARTED, &RecordedWork::ToolCall).await;
                 return Ok(ClaimedCall::Fresh(lease));
             };
             let RunRecord { summary, result_json, .. } = record;
@@ -164,7 +171,7 @@ fn new_record(call: &OneCall) -> NewRun {
     NewRun {
         id: call.id.clone(),
         caller: call.caller.clone(),
-        language: LANGUAGE.to_owned(),
+        work: RecordedWork::ToolCall,
         code: call.tool.clone(),
         request_json: "{}".to_owned(),
         // There is no code to resume: the workflow repeats the call with this id.

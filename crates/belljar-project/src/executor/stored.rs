@@ -17,6 +17,8 @@ pub(super) struct StoredRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     engine: Option<EngineName>,
     file_name: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    arguments: Vec<String>,
     context: Option<Box<RawValue>>,
     limits: Limits,
     #[serde(flatten)]
@@ -38,13 +40,23 @@ impl StoredRequest {
         tools: &ToolGrants,
         max_output_tokens: Option<u32>,
     ) -> Self {
-        let RunRequest { language, engine, file_name, context, limits, grants, workspace, .. } =
-            request.clone();
+        let RunRequest {
+            language,
+            engine,
+            file_name,
+            arguments,
+            context,
+            limits,
+            grants,
+            workspace,
+            ..
+        } = request.clone();
         let executable = workspace.as_ref().map(|workspace| workspace.executable.clone());
         Self {
             language,
             engine,
             file_name,
+            arguments,
             context,
             limits,
             grants,
@@ -59,10 +71,30 @@ impl StoredRequest {
     /// The request again. Its engine is stated, so that the configuration of today does not change the
     /// engine of a run that began before.
     pub(super) fn into_request(self, code: String) -> RunRequest {
-        let Self { language, engine, file_name, context, limits, grants, executable, .. } = self;
+        let Self {
+            language,
+            engine,
+            file_name,
+            arguments,
+            context,
+            limits,
+            grants,
+            executable,
+            ..
+        } = self;
         let workspace = self.workspace.map(|(path, commit)| Workspace { path, commit, executable });
         let engine = Some(engine.unwrap_or_else(|| EngineName::default_for(language)));
-        RunRequest { code, language, engine, file_name, context, limits, grants, workspace }
+        RunRequest {
+            code,
+            language,
+            engine,
+            file_name,
+            arguments,
+            context,
+            limits,
+            grants,
+            workspace,
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use belljar_contract::{
 };
 use belljar_runtime::run_id;
 use serde::Serialize;
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::to_raw_value;
 
 use super::Sandbox;
 
@@ -52,12 +52,6 @@ impl<'a> RunBuilder<'a> {
             Ok(json) => self.request.context = Some(json),
             Err(error) => self.bad_context = Some(error.to_string()),
         }
-        self
-    }
-
-    /// The global `context` as JSON text.
-    pub fn context_json(mut self, context: Box<RawValue>) -> Self {
-        self.request.context = Some(context);
         self
     }
 

@@ -3,10 +3,11 @@
 use std::{future::Future, path::PathBuf};
 
 use belljar_contract::{
-    CheckpointId, EngineName, Grants, Language, Limits, RunError, RunRequest, RunResult, SessionId,
+    CheckpointId, EngineName, Grants, Language, Limits, RunError, RunRequest, RunResult,
+    SessionFile, SessionId,
 };
 use belljar_runtime::{
-    FileError, NewCheckpoint, RunOptions, SessionEnding, SessionFile, SessionSnapshot, SessionSpec,
+    FileError, NewCheckpoint, RunOptions, SessionEnding, SessionSnapshot, SessionSpec,
 };
 use tokio::io::AsyncRead;
 

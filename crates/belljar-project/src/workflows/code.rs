@@ -12,7 +12,7 @@ use belljar_contract::{
     RunStatus, Verdict, Workspace,
 };
 use belljar_store::{Approval, Approvals};
-use belljar_tools::{ApprovalNotice, Glob, LISTING_TIMEOUT, ToolGrants, ToolReach, crash_point};
+use belljar_tools::{Glob, LISTING_TIMEOUT, ToolGrants, ToolReach, crash_point};
 use belljar_workflow::{Code, Job, TaskFailure, TaskOutcome, TaskStart, TaskWork};
 use serde_json::value::to_raw_value;
 
@@ -132,16 +132,9 @@ impl TaskPerformer {
         directory: Option<&std::path::Path>,
     ) -> Result<Execution, TaskFailure> {
         let CodeTask { code, tools, limits, grants } = asked;
-        let Some(language) = language(&code.language) else {
-            let message = format!("unsupported language `{}`", code.language);
-            return Err(TaskFailure {
-                lasting: true,
-                ..TaskFailure::new("language.unsupported", message)
-            });
-        };
-        let mut request = RunRequest::new(language, node::wrapped(code, language));
+        let mut request = RunRequest::new(code.language, node::wrapped(code));
         request.engine = code.engine;
-        request.file_name = file_name(&job.start.instance, language);
+        request.file_name = file_name(&job.start.instance, code.language);
         request.context = to_raw_value(&code.context).ok();
         (request.limits, request.grants) = (limits, grants);
         // The directory is private to Belljar. What leaves it is decided when the workflow's files
@@ -258,7 +251,11 @@ impl TaskPerformer {
             for approval in of_run {
                 if !announced.contains(&approval.asked.id) {
                     announced.push(approval.asked.id.clone());
-                    self.options.observer.approval_waits(&notice(approval));
+                    if let Some(bridge) = self.executor.bridge() {
+                        let reason = reason(&approval);
+                        let notice = bridge.notice(approval.asked, reason);
+                        self.options.observer.approval_waits(&notice);
+                    }
                 }
             }
             tokio::select! {
@@ -300,30 +297,15 @@ pub(crate) fn is_of_workflow(run_id: &RunId) -> bool {
     run_id.strip_prefix(RunId::PREFIX).is_some_and(|name| name.contains('_'))
 }
 
-pub(super) fn language(name: &str) -> Option<Language> {
-    if name.is_empty() { Some(Language::Python) } else { Language::from_name(name) }
-}
-
 fn file_name(instance: &str, language: Language) -> String {
     let extension = language.extension();
     let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '_' };
     format!("{}.{extension}", instance.chars().take(60).map(plain).collect::<String>())
 }
 
-fn notice(approval: Approval) -> ApprovalNotice {
-    let asked = approval.asked;
-    let reason = match asked.is_in_doubt() {
-        true => "it may have happened: `retry`, `use` or `deny`".to_owned(),
-        false => String::new(),
-    };
-    ApprovalNotice {
-        id: asked.id,
-        run_id: asked.run_id,
-        tool: asked.tool,
-        arguments: asked.arguments,
-        reason,
-        line: asked.line,
-        code_line: asked.code_line,
-        expires_ms: asked.expires_ms,
+fn reason(approval: &Approval) -> &'static str {
+    match approval.asked.is_in_doubt() {
+        true => "it may have happened: `retry`, `use` or `deny`",
+        false => "",
     }
 }

@@ -4,8 +4,6 @@ use belljar_contract::Language;
 use belljar_worker::bash::RESTRICTED_CALL;
 use belljar_workflow::{Code, ResultShape};
 
-use super::code::language;
-
 /// Words and signs that must start a line in Python.
 const FIRST: [&str; 12] =
     ["def", "class", "if", "for", "while", "with", "try", "async", "match", "from", "#", "@"];
@@ -13,13 +11,13 @@ const FIRST: [&str; 12] =
 /// The code as it runs. The worker knows the inserted call and adds changes of `state` to the
 /// result. The call is inserted in the first line, so that line numbers in errors match the source;
 /// where Python does not allow that, it gets a line of its own.
-pub(super) fn wrapped(code: &Code, language: Language) -> String {
+pub(super) fn wrapped(code: &Code) -> String {
     let is_of_agent = matches!(code.shape, ResultShape::Node | ResultShape::Report);
-    if language == Language::Bash && is_of_agent && !code.grants.permissive {
+    if code.language == Language::Bash && is_of_agent && !code.grants.permissive {
         // The worker knows the word, and takes it out.
         return format!("{RESTRICTED_CALL}{}", code.code);
     }
-    let before = match (code.shape, language) {
+    let before = match (code.shape, code.language) {
         (ResultShape::Node, Language::Python) => "__belljar_node__()",
         (ResultShape::Node, Language::TypeScript | Language::JavaScript) => {
             "Object.assign(globalThis, context)"
@@ -36,7 +34,7 @@ pub(super) fn wrapped(code: &Code, language: Language) -> String {
 
 /// Whether the inserted call shifts the source by one line.
 pub(super) fn is_shifted(code: &Code) -> bool {
-    let is_python = language(&code.language) == Some(Language::Python);
+    let is_python = code.language == Language::Python;
     let body = code.code.trim_start();
     let word: String = body.chars().take_while(char::is_ascii_alphabetic).collect();
     let first = if word.is_empty() { body.get(..1).unwrap_or_default() } else { &word };
@@ -57,9 +55,9 @@ mod tests {
             ("@cache\ndef f(): pass", "__belljar_node__()", true),
             ("fork = 1", "__belljar_node__(); fork = 1", false),
         ] {
-            let (shape, language) = (ResultShape::Node, "python".to_owned());
-            let code = Code { code: body.to_owned(), shape, language, ..Code::default() };
-            assert_eq!(wrapped(&code, Language::Python).lines().next(), Some(line), "{body}");
+            let shape = ResultShape::Node;
+            let code = Code { code: body.to_owned(), shape, ..Code::default() };
+            assert_eq!(wrapped(&code).lines().next(), Some(line), "{body}");
             assert_eq!(is_shifted(&code), is_down, "{body}");
         }
     }

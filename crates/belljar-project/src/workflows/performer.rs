@@ -98,9 +98,7 @@ impl TaskPerformer {
 
     async fn perform_work(&self, job: &Job) -> TaskOutcome {
         let driven = self.workflow(&job.flow);
-        if let Some(language) = language_of(&job.start.work)
-            && !(driven.permissions.code && driven.permissions.allows(language))
-        {
+        if !is_allowed(&job.start.work, &driven.permissions) {
             return TaskOutcome::failed(code_is_off());
         }
         match &job.start.work {
@@ -196,14 +194,15 @@ fn kind(work: &TaskWork) -> &'static str {
     }
 }
 
-/// The language of a task with code.
-fn language_of(work: &TaskWork) -> Option<&str> {
-    match work {
-        TaskWork::McpTool(_) => None,
-        TaskWork::CodeExecution(code) => Some(&code.language),
-        TaskWork::Sandbox { action: SandboxAction::Create { language, .. } } => Some(language),
-        TaskWork::Sandbox { .. } | TaskWork::RestoreSandbox { .. } => Some(""),
-    }
+/// Whether the operator allows the code of a task.
+fn is_allowed(work: &TaskWork, permissions: &WorkflowPermissions) -> bool {
+    let language = match work {
+        TaskWork::McpTool(_) => return true,
+        TaskWork::CodeExecution(code) => Some(code.language),
+        TaskWork::Sandbox { action: SandboxAction::Create { language, .. } } => Some(*language),
+        TaskWork::Sandbox { .. } | TaskWork::RestoreSandbox { .. } => None,
+    };
+    permissions.code && permissions.allows(language)
 }
 
 fn code_is_off() -> TaskFailure {

@@ -7,7 +7,7 @@ use belljar_workflow::{Task, TaskFailure};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{ProjectWorkflowError, code, walk};
+use super::{ProjectWorkflowError, walk};
 use crate::containment::contained;
 
 /// How to allow more: the flags and the commands that take them.
@@ -57,8 +57,8 @@ impl WorkflowPermissions {
     }
 
     /// Whether code in this language may run, if code may run at all.
-    pub(super) fn allows(&self, language: &str) -> bool {
-        code::language(language) != Some(Language::Bash) || self.shell != Some(false)
+    pub(super) fn allows(&self, language: Option<Language>) -> bool {
+        language != Some(Language::Bash) || self.shell != Some(false)
     }
 
     /// The grants that a code task asks for, if all of them are allowed. Tools are policy's to decide.

@@ -10,7 +10,7 @@ use std::{
 };
 
 use belljar_contract::{
-    CheckpointId, EngineName, LimitsRequest, RunRequest, RunStatus, SessionId, TaskGrants,
+    CheckpointId, EngineName, Language, LimitsRequest, RunRequest, RunStatus, SessionId, TaskGrants,
 };
 use belljar_runtime::{SessionSpec, run_id};
 use belljar_workflow::{
@@ -20,7 +20,6 @@ use serde_json::{Value, json};
 use tokio::sync::Mutex as AsyncMutex;
 
 use super::{
-    code::language as code_language,
     performer::{DrivenWorkflow, TaskPerformer, cancelled, lasting},
     task_result,
     tools::Watch,
@@ -58,7 +57,7 @@ impl TaskPerformer {
         }
         match action {
             Action::Create { language, engine, limits, grants } => {
-                self.make_sandbox(driven, (language, *engine), (limits, grants)).await
+                self.make_sandbox(driven, (*language, *engine), (limits, grants)).await
             }
             Action::Execute { sandbox_id, code, limits } => {
                 self.use_sandbox(job, driven, (&session_id(sandbox_id), code), limits).await
@@ -73,13 +72,9 @@ impl TaskPerformer {
     async fn make_sandbox(
         &self,
         driven: &DrivenWorkflow,
-        (language, engine): (&str, Option<EngineName>),
+        (language, engine): (Language, Option<EngineName>),
         (limits, grants): (&LimitsRequest, &TaskGrants),
     ) -> TaskOutcome {
-        let Some(known) = code_language(language) else {
-            let message = format!("unsupported language `{language}`");
-            return lasting("language.unsupported", message);
-        };
         let grants = match driven.permissions.grants(grants) {
             Ok(grants) => grants,
             Err(failure) => return TaskOutcome { read_only: true, ..TaskOutcome::failed(failure) },
@@ -88,7 +83,7 @@ impl TaskPerformer {
             engine,
             limits: self.options.limits.with(limits),
             grants,
-            ..SessionSpec::new(known)
+            ..SessionSpec::new(language)
         };
         let whose = SessionOwner { caller: driven.caller.clone(), tools: None };
         match self.sessions.open(request, SessionLifetimes::default(), whose).await {
@@ -102,7 +97,7 @@ impl TaskPerformer {
                 let sandbox_id = Value::from(id.as_str());
                 let action = Action::Destroy { sandbox_id };
                 let undo = Some(Box::new(SessionUndo::By(TaskWork::Sandbox { action })));
-                let made = json!({ "sandbox_id": id, "language": known.as_str() });
+                let made = json!({ "sandbox_id": id, "language": language });
                 TaskOutcome { read_only: true, undo, ..TaskOutcome::done(made) }
             }
             Err(error) => {

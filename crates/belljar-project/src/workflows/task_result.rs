@@ -1,6 +1,6 @@
 //! Converts the result of a run into the result of the task that started it.
 
-use belljar_contract::{ErrorKind, MissingGrant, MissingKind, RunError, RunResult, RunStatus};
+use belljar_contract::{Audience, ErrorKind, MissingKind, RunError, RunResult, RunStatus};
 use belljar_workflow::{ResultShape, TaskFailure, TaskOutcome};
 use serde_json::{Map, Value, json, value::RawValue};
 
@@ -117,10 +117,10 @@ pub(super) fn parsed(json: &RawValue) -> Value {
 }
 
 fn message(error: Option<&RunError>) -> String {
-    let mut text = in_files(error.map_or("the code failed", |error| &error.message));
+    let mut text = error.map_or("the code failed", |error| &error.message).to_owned();
     let missing = error.and_then(|error| error.missing.as_deref());
-    if let Some(MissingGrant { kind: MissingKind::Modules, name }) = missing {
-        text.push_str(&format!("; grant it with `allowed_modules: [{name}]`"));
+    if let Some(missing) = missing.filter(|missing| missing.kind == MissingKind::Modules) {
+        text.push_str(&format!("; grant it with {}", missing.phrase(Audience::WorkflowFile)));
     }
     match error.and_then(|error| error.line) {
         Some(line) => format!("line {line}: {text}"),
@@ -129,7 +129,7 @@ fn message(error: Option<&RunError>) -> String {
 }
 
 fn details(error: &RunError) -> Value {
-    let hint = error.hint.as_deref().map(in_files);
+    let hint = error.hint_for(Audience::WorkflowFile);
     let all = [
         ("type", json!(error.kind)),
         ("line", json!(error.line)),
@@ -140,16 +140,4 @@ fn details(error: &RunError) -> Value {
     ];
     let stated = all.into_iter().filter(|(_, value)| !value.is_null());
     Value::Object(stated.map(|(name, value)| (name.to_owned(), value)).collect())
-}
-
-/// What is granted on a command line elsewhere is granted in the file of a workflow.
-fn in_files(text: &str) -> String {
-    let Some((before, after)) = text.split_once("--module ") else { return text.to_owned() };
-    let end = after.find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '.')));
-    let (name, rest) = after.split_at(end.unwrap_or(after.len()));
-    let (name, stop) = match name.strip_suffix('.') {
-        Some(name) => (name, "."),
-        None => (name, ""),
-    };
-    format!("{before}`allowed_modules: [{name}]`{stop}{rest}")
 }

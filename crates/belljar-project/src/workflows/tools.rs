@@ -82,6 +82,7 @@ impl TaskPerformer {
     ) -> TaskOutcome {
         let watch = Arc::new(Watch::new(self.options.observer.clone()));
         let context = RunContext {
+            session: None,
             run_id: run_id(&job.start),
             caller: driven.caller.clone(),
             grants: only_tool(name),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use belljar_contract::Language;
 use belljar_workflow::{Action, Compensation, Dag, OnError, SandboxAction, Task};
 
 /// How deep nested tasks are searched; `check` refuses deeper ones.
@@ -11,8 +12,8 @@ const DEPTH: usize = 32;
 pub(super) enum TaskNeed<'d> {
     /// A tool that it calls.
     Tool(&'d str),
-    /// The language of its code; empty if it names none.
-    Code(&'d str),
+    /// The language of its code; `None` for code in a sandbox that another task made.
+    Code(Option<Language>),
 }
 
 /// Calls `look` for every need of the tasks, with the task's id.
@@ -37,7 +38,10 @@ pub(super) fn tools_of(tasks: &[Task]) -> BTreeSet<String> {
 }
 
 /// The first task with code in a language that `is_it` accepts.
-pub(super) fn first_code(tasks: &[Task], is_it: impl Fn(&str) -> bool) -> Option<String> {
+pub(super) fn first_code(
+    tasks: &[Task],
+    is_it: impl Fn(Option<Language>) -> bool,
+) -> Option<String> {
     let mut found = None;
     each(tasks, &mut |task, need| {
         if matches!(need, TaskNeed::Code(language) if is_it(language)) {
@@ -59,11 +63,11 @@ fn deep<'d>(tasks: &'d [Task], look: &mut dyn FnMut(&'d str, TaskNeed<'d>), dept
 fn one<'d>(task: &'d Task, look: &mut dyn FnMut(&'d str, TaskNeed<'d>), depth: usize) {
     match &task.action {
         Action::McpTool(call) => look(&task.id, TaskNeed::Tool(&call.tool)),
-        Action::CodeExecution(code) => look(&task.id, TaskNeed::Code(&code.language)),
+        Action::CodeExecution(code) => look(&task.id, TaskNeed::Code(Some(code.language))),
         Action::Sandbox(SandboxAction::Create { language, .. }) => {
-            look(&task.id, TaskNeed::Code(language))
+            look(&task.id, TaskNeed::Code(Some(*language)))
         }
-        Action::Sandbox(_) => look(&task.id, TaskNeed::Code("")),
+        Action::Sandbox(_) => look(&task.id, TaskNeed::Code(None)),
         Action::Foreach(each) => deep(std::slice::from_ref(&*each.each), look, depth + 1),
         Action::Loop(rounds) => deep(&rounds.body, look, depth + 1),
         Action::Workflow { workflow, .. } => deep(&workflow.tasks, look, depth + 1),
@@ -71,7 +75,7 @@ fn one<'d>(task: &'d Task, look: &mut dyn FnMut(&'d str, TaskNeed<'d>), depth: u
     }
     match &task.compensate {
         Some(Compensation::Tool(call)) => look(&task.id, TaskNeed::Tool(&call.tool)),
-        Some(Compensation::Code(code)) => look(&task.id, TaskNeed::Code(&code.language)),
+        Some(Compensation::Code(code)) => look(&task.id, TaskNeed::Code(Some(code.language))),
         None => {}
     }
     if let OnError::Fallback(instead) = &task.on_error {

@@ -186,6 +186,7 @@ fn bridge(directory: &Path, policy: Value, store: &Store, effects: Arc<Effects>)
         upstreams: Upstreams::new([], directory, zygote()),
         local: BTreeMap::from([("test".to_owned(), server)]),
         policy,
+        kept: None,
         store: Some(store.clone()),
         approval_timeout: Duration::from_secs(5),
         audit: AuditTiming::default(),

@@ -94,8 +94,10 @@ pub(crate) fn malformed(what: &str) -> RunError {
 fn too_much_output(stream: &str, limits: &Limits) -> RunError {
     let most = limits.output_fatal_bytes();
     RunError::new(ErrorCode::LimitOutput, format!("{stream} went over {most} bytes")).with_hint(
-        "print less: return a summary, or filter before printing; --max-output raises both what is \
-         kept and this limit",
+        format!(
+            "print less: return a summary, or filter before printing; --max-output of more than {most} \
+             bytes raises this limit, too"
+        ),
     )
 }
 

@@ -10,7 +10,7 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-use belljar_contract::RunError;
+use belljar_contract::{RunError, SessionFile, SessionFileKind};
 use belljar_jail::workspace::{BranchEntry, BranchFiles, EntryKind};
 use rustix::{
     fs::{MemfdFlags, memfd_create},
@@ -24,28 +24,6 @@ use super::{CellSession, SessionGuests, SessionState};
 /// The longest path in bytes and in components.
 const MAX_PATH_BYTES: usize = 1024;
 const MAX_PARTS: usize = 32;
-
-/// A file, directory or link below `/work`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SessionFile {
-    /// The path relative to `/work`.
-    pub path: String,
-    /// The size in bytes; 0 for a directory.
-    pub bytes: u64,
-    /// Whether it is a file, a directory or a link.
-    pub kind: SessionFileKind,
-}
-
-/// The type of an entry below `/work`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SessionFileKind {
-    /// A regular file, the only kind that can be read.
-    File,
-    /// A directory, with or without entries.
-    Directory,
-    /// A symbolic link, which Belljar never follows.
-    Link,
-}
 
 /// Why a call on a file failed. Nothing has changed.
 #[derive(Debug, Error)]
@@ -84,7 +62,7 @@ impl CellSession {
         let path = check_path(path)?;
         let most = self.state.limits.disk;
         // Uploads are held in memory, so there are few at a time.
-        let _place = self.state.host.uploads().acquire().await;
+        let _place = self.state.host.uploads.acquire().await;
         let spool = memfd_create("upload", MemfdFlags::CLOEXEC);
         let spool = spool.map_err(|errno| FileError::Refused(errno.into()))?;
         let mut spool = tokio::fs::File::from_std(File::from(spool));

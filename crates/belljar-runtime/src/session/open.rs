@@ -84,7 +84,7 @@ impl Host {
             workspace: workspace.map(|path| Workspace { path, ..Workspace::default() }),
             ..RunRequest::new(language, "")
         };
-        let zygote = self.zygote_for(as_run.engine(), &imports);
+        let zygote = self.pools.engines.zygote_for(as_run.engine(), &imports);
         let (pool, checked, written) = self.admit_session(&as_run, zygote).await?;
         let CheckedGrants { cell: cell_grants, mut guest, workspace, .. } = checked;
         if let Some(tree) = cell_grants.trees.iter().find(|tree| tree.target().starts_with("/tmp"))
@@ -138,7 +138,7 @@ impl Host {
             let message = "`count` is 0: a fork makes one session or more";
             return Err(RunError::new(ErrorCode::RequestInvalid, message));
         }
-        let places = (0..count).map(|_| self.sessions().clone().try_acquire_owned());
+        let places = (0..count).map(|_| self.sessions.clone().try_acquire_owned());
         places.collect::<Result<_, _>>().map_err(|_| too_many())
     }
 }

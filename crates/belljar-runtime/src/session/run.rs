@@ -14,7 +14,7 @@ use belljar_jail::CellKind;
 use super::{CellSession, SessionState, guest_turn::GuestTurn};
 use crate::{
     RunOptions, ToolLink,
-    files::{AbandonOnDrop, CollectedFiles, Leftovers},
+    files::{self, AbandonOnDrop, CollectedFiles, Leftovers},
     result_builder::ResultBuilder,
     run::{self, CellRunOutcome, CollectFiles, ReturnedValue, RunSpec},
     transcript::Transcript,
@@ -116,14 +116,14 @@ impl SessionState {
             let error = outcome.err().unwrap_or_else(run::aborted);
             return Err(self.lose_guest(turn, error));
         }
-        if !reports.artifacts.is_empty() {
+        if reports.artifacts.iter().any(|named| files::is_returned(named)) {
             let work = cell.work(number).await;
             let left = work.map(|work| Leftovers {
                 work,
                 keeper: None,
                 named: reports.artifacts,
                 workspace: None,
-                reserved_names: self.host.reserved_names(),
+                reserved_names: self.host.reserved_names.clone(),
                 began,
                 success: outcome.is_ok(),
                 limits,

@@ -6,12 +6,20 @@ fn report(text: &str) -> RunReport {
     RunReport::ended(serde_json::from_str(text).expect("a result"))
 }
 
+/// Structured content as a client gets it.
+fn shown(answer: &CallToolResult) -> String {
+    let content = serde_json::to_vec(answer.structured_content.as_ref().unwrap()).unwrap();
+    String::from_utf8(exact_json::restored(&content).into_owned()).unwrap()
+}
+
+fn text(answer: &CallToolResult) -> &str {
+    &answer.content.first().and_then(|block| block.as_text()).unwrap().text
+}
+
 fn answered(value: Value) -> (Value, Option<bool>) {
-    let answer = run(&report(&value.to_string()));
-    let shown = answer.structured_content.unwrap();
-    let text = answer.content.first().and_then(|block| block.as_text()).unwrap();
-    assert_eq!(serde_json::from_str::<Value>(&text.text).unwrap(), shown);
-    (shown, answer.is_error)
+    let answer = run(&report(&value.to_string()), StructuredUse::Beside);
+    assert_eq!(text(&answer), shown(&answer));
+    (serde_json::from_str(text(&answer)).unwrap(), answer.is_error)
 }
 
 #[test]
@@ -27,7 +35,7 @@ fn e2_the_canonical_result_without_what_is_empty() {
         "cached": false, "session_id": null, "state": {"n": 1}, "lossy": false,
     }));
     let wanted = json!({
-        "status": "completed", "run_id": "run_1", "result": null, "logs": ["hi"],
+        "status": "completed", "run_id": "run_1", "result": null, "logs": "hi",
         "metrics": metrics, "state": {"n": 1},
     });
     assert_eq!((shown, failed), (wanted, Some(false)));
@@ -41,10 +49,10 @@ fn a_failed_run_is_an_error_with_all_its_structure() {
         "error": {"type": "ToolError", "code": "tool.failed", "message": "no", "line": 3, "stack": null},
     }));
     let wanted = json!({
-        "status": "failed", "run_id": "run_2", "result": null, "logs": [],
+        "status": "failed", "run_id": "run_2", "result": null,
         "metrics": json!(belljar_contract::Metrics::default()),
         "stdout": "partial",
-        "truncated": {"stdout": true, "stderr": false, "logs": false, "result": false, "state": false},
+        "truncated": {"stdout": true},
         "error": {"type": "ToolError", "code": "tool.failed", "message": "no", "line": 3},
     });
     assert_eq!((shown, failed), (wanted, Some(true)));
@@ -56,28 +64,87 @@ fn e5_a_huge_answer_is_sent_once() {
         "id": "run_3", "status": "completed", "success": true,
         "result": "x".repeat(MAX_TEXT_BYTES),
     });
-    let answer = run(&report(&result.to_string()));
-    let text = &answer.content.first().and_then(|block| block.as_text()).unwrap().text;
-    assert!(text.len() < 200, "{text}");
-    let shown = answer.structured_content.unwrap();
+    let answer = run(&report(&result.to_string()), StructuredUse::Beside);
+    assert!(text(&answer).len() < 200, "{}", text(&answer));
+    let brief: Value = serde_json::from_str(text(&answer)).unwrap();
+    assert_eq!(brief["run_id"], "run_3");
+    let shown: Value = serde_json::from_str(&shown(&answer)).unwrap();
     assert_eq!(shown["result"].as_str().unwrap().len(), MAX_TEXT_BYTES);
 }
 
-/// A value is unfolded for a model only if a model could read it.
+/// A value stays text on its way through: as a tree it would take many times its size, sort its keys and
+/// round its integers.
 #[test]
-fn s10_a_large_value_is_not_unfolded() {
-    let with_value = |value: String| {
-        report(&format!("{{\"id\":\"run_1\",\"status\":\"completed\",\"result\":{value}}}"))
+fn a8_a_value_is_answered_as_it_was_written() {
+    let value = r#"{"total":1,"alpha":18446744073709551616,"s":"é\"\n","f":1.50}"#;
+    let report = report(&format!(r#"{{"id":"run_1","status":"completed","result":{value}}}"#));
+    let answer = run(&report, StructuredUse::Beside);
+    let start = format!(r#"{{"status":"completed","run_id":"run_1","result":{value},"#);
+    assert!(text(&answer).starts_with(&start) && shown(&answer).starts_with(&start), "{answer:?}");
+}
+
+fn with_files() -> RunReport {
+    let png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+    let file = |path: &str, kind: &str, data: &str, bytes: u64| {
+        let handle = format!("blob_{path}");
+        json!({"path": path, "mediaType": kind, "bytes": bytes, "data": data, "handle": handle})
     };
-    let large = format!("[{}[]]", "[],".repeat(1 << 20));
-    let answer = run(&with_value(large.clone())).structured_content.expect("structured");
-    assert_eq!(answer["result"]["bytes"], json!(large.len()));
-    // Control: a small one is, and a long text, which is one part whatever is in it.
-    let long = "[,\\\"".repeat(1 << 20);
-    let answer = run(&with_value(format!("\"{long}\""))).structured_content.expect("structured");
-    assert_eq!(answer["result"].as_str().map(str::len), Some(3 << 20));
-    let answer = run(&with_value("[[],7]".to_owned())).structured_content.expect("structured");
-    assert_eq!(answer["result"], json!([[], 7]));
+    let result = json!({
+        "id": "run_4", "status": "completed", "success": true,
+        "artifacts": [
+            file("figure.png", "image/png", png, 70), file("a.csv", "text/csv", "YSxi", 3),
+            file("huge.png", "image/png", png, 5 << 20),
+        ],
+        "unreturned": {"files": [{"path": "chart.png", "bytes": 9}], "more": false},
+    });
+    report(&result.to_string())
+}
+
+#[test]
+fn c2_a_picture_is_a_picture_and_other_files_are_links() {
+    let answer = run(&with_files(), StructuredUse::Beside);
+    let kinds: Vec<_> = answer.content.iter().map(|block| json!(block)["type"].clone()).collect();
+    assert_eq!(kinds, ["text", "image", "resource_link", "resource_link"]);
+    let link = json!(answer.content.get(2).unwrap());
+    assert_eq!(link["uri"], "belljar://blobs/blob_a.csv");
+    assert_eq!(
+        (&link["name"], &link["mimeType"], &link["size"]),
+        (&json!("a.csv"), &json!("text/csv"), &json!(3))
+    );
+    assert!(!text(&answer).contains("iVBOR") && !shown(&answer).contains("YSxi"), "{answer:?}");
+    let said: Value = serde_json::from_str(text(&answer)).unwrap();
+    assert_eq!(said["artifacts"][0]["pixels"], json!([1, 1]));
+    assert_eq!(said["artifacts"][0].get("note"), None);
+    assert!(said["artifacts"][2]["note"].as_str().unwrap().starts_with("not shown"), "{said}");
+    assert_eq!(said["not_returned"]["files"][0]["path"], "chart.png");
+    assert!(said["not_returned"]["hint"].as_str().unwrap().contains("/work/out"));
+}
+
+/// Some clients drop content beside structured content, and the picture with it.
+#[test]
+fn c2_a_client_that_drops_content_gets_a_picture_without_structured_content() {
+    let answer = run(&with_files(), StructuredUse::Instead);
+    assert_eq!((answer.structured_content.is_none(), answer.content.len()), (true, 4));
+    // Control: an answer without a picture is structured for it, too.
+    let plain = report(r#"{"id":"run_1","status":"completed","result":7}"#);
+    assert!(run(&plain, StructuredUse::Instead).structured_content.is_some());
+}
+
+#[test]
+fn e5_lists_of_files_and_changes_are_bounded() {
+    let file =
+        json!({"path": "f", "mediaType": "text/csv", "bytes": 1, "data": "", "handle": "blob_1"});
+    let change =
+        json!({"path": "p", "kind": "added", "entry": "file", "bytes": 1, "committed": false});
+    let result = json!({
+        "id": "run_5", "status": "completed", "success": true,
+        "artifacts": vec![file; 100], "changes": vec![change; 10_000],
+    });
+    let (shown, _) = answered(result);
+    assert_eq!(shown["artifacts"].as_array().map(Vec::len), Some(8));
+    assert!(shown["artifacts_note"].as_str().unwrap().contains("92 more files"));
+    assert_eq!(shown["changes"].as_array().map(Vec::len), Some(MAX_CHANGES));
+    assert_eq!(shown["more_changes"], 9_980);
 }
 
 /// What is passed on is what came, whatever it is.

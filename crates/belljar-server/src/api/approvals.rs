@@ -13,7 +13,7 @@ use super::{
     input::{JsonBody, PathParams, bounded_count},
     shapes::{ApprovalList, RecordedDecision},
 };
-use crate::backend::{Backend, ToolsFound};
+use crate::backend::{Backend, DecisionReport, ToolsFound};
 
 /// Names the person who decided, in the audit log.
 const BY: &str = "the token's owner, over http";
@@ -33,8 +33,8 @@ pub(super) async fn decide<B: Backend>(
     JsonBody(asked): JsonBody<DecisionRequest>,
 ) -> Result<Json<RecordedDecision>, ApiError> {
     let (verdict, decision) = asked.into_verdict();
-    api.backend().decide(&id, verdict, BY).await?;
-    Ok(Json(RecordedDecision { id, decision }))
+    let DecisionReport { rule, also } = api.backend().decide(&id, verdict, BY).await?;
+    Ok(Json(RecordedDecision { id, decision, rule, also }))
 }
 
 pub(super) async fn search<B: Backend>(

@@ -1,9 +1,9 @@
 //! The bodies of requests, as clients write them (DESIGN: one request everywhere).
 
-use belljar_contract::{CheckpointId, Verdict, optional_whole_number};
+use belljar_contract::{CheckpointId, ConsentRule, ConsentScope, Verdict, optional_whole_number};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// Which checkpoint to go back to.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -31,7 +31,14 @@ pub(super) struct ForkRequest {
 #[serde(tag = "decision", rename_all = "lowercase", deny_unknown_fields)]
 pub(super) enum DecisionRequest {
     /// It may be made.
-    Approve {},
+    Approve {
+        /// How long the yes lasts; `once` if absent. Longer, it covers later calls of the same tool.
+        #[serde(default, rename = "for")]
+        scope: ConsentScope,
+        /// Only calls whose arguments are as said here, in the form of rules in `belljar.toml`.
+        #[serde(default)]
+        when: Map<String, Value>,
+    },
     /// It may not; one in doubt fails in the code.
     Deny {},
     /// One in doubt is made again.
@@ -62,7 +69,12 @@ impl DecisionRequest {
     /// The verdict for the port, and the decision for the answer.
     pub(super) fn into_verdict(self) -> (Verdict, ApprovalDecision) {
         match self {
-            Self::Approve {} => (Verdict::Approve, ApprovalDecision::Approve),
+            Self::Approve { scope: ConsentScope::Once, when } if when.is_empty() => {
+                (Verdict::Approve, ApprovalDecision::Approve)
+            }
+            Self::Approve { scope, when } => {
+                (Verdict::ApproveRule(ConsentRule { scope, when }), ApprovalDecision::Approve)
+            }
             Self::Deny {} => (Verdict::Deny, ApprovalDecision::Deny),
             Self::Retry {} => (Verdict::Retry, ApprovalDecision::Retry),
             Self::Use { result } => (Verdict::Use(result.to_string()), ApprovalDecision::Use),

@@ -9,14 +9,14 @@ use axum::{
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use belljar_contract::SessionId;
+use belljar_contract::{SessionFile, SessionId};
 use futures_util::TryStreamExt as _;
 use tokio_util::io::{ReaderStream, StreamReader};
 
 use super::{Api, error::ApiError, input::PathParams, path::checked};
 use crate::{
     backend::Backend,
-    sessions::{FileContent, FileInfo, FileList},
+    sessions::{FileContent, FileList},
 };
 
 /// The most files in a list.
@@ -27,7 +27,7 @@ pub(super) async fn put<B: Backend>(
     PathParams((id, path)): PathParams<(SessionId, String)>,
     headers: HeaderMap,
     body: Body,
-) -> Result<Json<FileInfo>, ApiError> {
+) -> Result<Json<SessionFile>, ApiError> {
     let path = checked(&path)?;
     let length = headers.get(header::CONTENT_LENGTH);
     let bytes = length.and_then(|length| length.to_str().ok()?.parse().ok());
@@ -41,17 +41,37 @@ pub(super) async fn get<B: Backend>(
     PathParams((id, path)): PathParams<(SessionId, String)>,
 ) -> Result<Response, ApiError> {
     let FileContent { bytes, reader } = api.backend().get_file(&id, checked(&path)?).await?;
-    let mut response = Body::from_stream(ReaderStream::new(reader)).into_response();
+    let mut response = download(Body::from_stream(ReaderStream::new(reader)));
+    if let Some(bytes) = bytes {
+        response.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from(bytes));
+    }
+    Ok(response)
+}
+
+/// A file or a value that a result names by its handle.
+pub(super) async fn blob<B: Backend>(
+    State(api): State<Api<B>>,
+    PathParams(handle): PathParams<String>,
+) -> Result<Response, ApiError> {
+    match api.backend().blob(&handle).await? {
+        Some(blob) => Ok(download(Body::from(blob.bytes))),
+        None => {
+            let message = format!("nothing is kept as {handle}");
+            Err(ApiError::new(StatusCode::NOT_FOUND, "blob.unknown", message)
+                .with_hint("handles are in results; what they name is removed with its run"))
+        }
+    }
+}
+
+/// Bytes that guest code wrote. A browser must never show them as a page of this server.
+fn download(bytes: Body) -> Response {
+    let mut response = bytes.into_response();
     let headers = response.headers_mut();
-    // A browser must never show what guest code wrote as a page of this server.
     let kind = HeaderValue::from_static("application/octet-stream");
     headers.insert(header::CONTENT_TYPE, kind);
     headers.insert(header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    if let Some(bytes) = bytes {
-        headers.insert(header::CONTENT_LENGTH, HeaderValue::from(bytes));
-    }
-    Ok(response)
+    response
 }
 
 pub(super) async fn delete<B: Backend>(

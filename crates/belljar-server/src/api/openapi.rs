@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use belljar_contract::{ExecuteRequest, MAX_JSON_INTEGER};
+use belljar_contract::{ExecuteRequest, MAX_JSON_INTEGER, SessionFile, SessionInfo};
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     backend::ToolsFound,
-    sessions::{CheckpointTaken, FileInfo, FileList, SessionInfo, SessionRequest},
+    sessions::{CheckpointTaken, FileList, SessionRequest},
     workflows::WorkflowCommandAnswer,
 };
 
@@ -180,7 +180,7 @@ impl DocumentWriter {
     }
 
     fn files(&mut self) {
-        let (info, all) = (self.named::<FileInfo>(), self.named::<FileList>());
+        let (info, all) = (self.named::<SessionFile>(), self.named::<FileList>());
         let list = Operation::new("listFiles", "List the files beneath /work").id();
         self.add("get", "/v1/sessions/{id}/files", list.gives("200", &all));
         let at = "/v1/sessions/{id}/files/{path}";
@@ -191,6 +191,14 @@ impl DocumentWriter {
         let body = json!({"required": true, "content": {BYTES: {"schema": bytes}}});
         let put = Operation::new("putFile", "Write a file").id().path().with("requestBody", body);
         self.add("put", at, put.gives("200", &info));
+        let handle = Operation::new("getBlob", "Read a file or a value by its handle")
+            .named_in_path("handle");
+        let handle = handle.answers(
+            "200",
+            "Its bytes.",
+            &[(BYTES, json!({"type": "string", "format": "binary"}))],
+        );
+        self.add("get", "/v1/blobs/{handle}", handle);
         let delete = Operation::new("deleteFile", "Remove a file").id().path();
         self.add("delete", at, delete.answers("204", "It is deleted.", &[]));
     }
@@ -327,8 +335,12 @@ impl Operation {
     }
 
     fn id(self) -> Self {
+        self.named_in_path("id")
+    }
+
+    fn named_in_path(self, name: &str) -> Self {
         let schema = json!({"type": "string", "minLength": 1});
-        self.query(vec![json!({"name": "id", "in": "path", "required": true, "schema": schema})])
+        self.query(vec![json!({"name": name, "in": "path", "required": true, "schema": schema})])
     }
 
     fn path(self) -> Self {

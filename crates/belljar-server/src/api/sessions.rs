@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use axum::{Json, extract::State, http::StatusCode};
-use belljar_contract::SessionId;
+use belljar_contract::{SessionId, SessionInfo};
 
 use super::{
     Api,
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     backend::Backend,
-    sessions::{CheckpointTaken, SessionInfo, SessionRequest},
+    sessions::{CheckpointTaken, SessionRequest},
 };
 
 /// The most sessions that one fork request may create.

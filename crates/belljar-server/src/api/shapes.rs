@@ -1,7 +1,7 @@
 //! The bodies of answers. The canonical result comes from the backend as it is; its shape is
 //! written down here for `/openapi.json`, and tests hold the server to it.
 
-use belljar_contract::{ApprovalId, CheckpointId, RunResult, SessionId};
+use belljar_contract::{ApprovalId, CheckpointId, RunResult, SessionId, SessionInfo};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -9,7 +9,7 @@ use super::body::ApprovalDecision;
 use crate::{
     backend::ApprovalRequest,
     records::{EventInfo, RunInfo},
-    sessions::{CheckpointInfo, SessionInfo},
+    sessions::CheckpointInfo,
 };
 
 /// The server runs.
@@ -68,6 +68,12 @@ pub(super) struct ApprovalList {
 pub(super) struct RecordedDecision {
     pub(super) id: ApprovalId,
     pub(super) decision: ApprovalDecision,
+    /// The rule that was approved with the call, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) rule: Option<String>,
+    /// Other calls that waited, and that the rule has answered.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) also: Vec<ApprovalId>,
 }
 
 /// The events, oldest first.

@@ -1,6 +1,7 @@
 //! Only a clear yes approves, and the question cannot be dressed up.
 
-use serde_json::json;
+use belljar_contract::{ConsentRule, ConsentScope};
+use serde_json::{Map, json};
 
 use super::*;
 
@@ -65,6 +66,9 @@ fn request(arguments: serde_json::Value) -> ApprovalRequest {
         line: Some(3),
         code_line: Some("  await mcp.files.delete({path})".into()),
         expires_ms: None,
+        scopes: Vec::new(),
+        project: None,
+        command: "belljar approvals approve ap_1".into(),
     }
 }
 
@@ -134,4 +138,72 @@ fn s20_names_and_lines_begin_no_line_of_their_own() {
     let (text, _) = question(&request);
     assert_eq!(text.lines().count(), 4, "{text}");
     assert!(text.starts_with("Allow the call of s__t?\\nArguments: {}\\u{2028}?\n"), "{text}");
+}
+
+/// D7: each choice spells out what it approves, and nothing that is not a choice approves.
+#[test]
+fn d7_a_wider_yes_is_a_choice_that_says_what_it_covers() {
+    let request = |id: &str, tool: &str| ApprovalRequest {
+        id: id.into(),
+        tool: tool.into(),
+        scopes: vec![ConsentScope::Once, ConsentScope::Run, ConsentScope::Always],
+        ..request(json!({"path": "/a"}))
+    };
+    let one = request("ap_1", "files__delete");
+    let shown = serde_json::to_value(form(&one).params).unwrap();
+    let decision = &shown["requestedSchema"]["properties"]["decision"];
+    assert!(
+        decision.to_string().contains("files__delete with any arguments in this run"),
+        "{shown}"
+    );
+    let choose = |choice: serde_json::Value| answer(json!({"action": "accept", "content": choice}));
+    let wider = |scope| Some(Verdict::ApproveRule(ConsentRule { scope, when: Map::new() }));
+    assert_eq!(choose(json!({"decision": "once"})), Some(Verdict::Approve));
+    assert_eq!(choose(json!({"decision": "run"})), wider(ConsentScope::Run));
+    assert_eq!(choose(json!({"decision": "always"})), wider(ConsentScope::Always));
+    assert_eq!(choose(json!({"decision": "deny"})), Some(Verdict::Deny));
+    for unclear in [
+        json!({"decision": "ever"}),
+        json!({"decision": true}),
+        json!({"decision": "run", "approve": false}),
+        json!({"decision": "deny", "approve": true}),
+        json!({"decision": "run", "answer": "deny"}),
+    ] {
+        assert_eq!(choose(unclear.clone()), None, "{unclear}");
+    }
+    // A call that was shown in part can only be refused, whatever the answer says.
+    let always = json!({"action": "accept", "content": {"decision": "always"}});
+    let always: ElicitResult = serde_json::from_value(always).unwrap();
+    assert_eq!(verdict(&always, QuestionExtent::InPart), None);
+}
+
+/// D7: calls that wait at once are one question; a rule is offered only if it is about one tool.
+#[test]
+fn d7_calls_that_wait_together_are_shown_together() {
+    let request = |id: &str, tool: &str, arguments| ApprovalRequest {
+        id: id.into(),
+        tool: tool.into(),
+        scopes: vec![ConsentScope::Once, ConsentScope::Run],
+        ..request(arguments)
+    };
+    let choices = |form: &QuestionForm| {
+        let shown = serde_json::to_value(&form.params).unwrap();
+        shown["requestedSchema"]["properties"]["decision"].to_string()
+    };
+    let (a, b) =
+        (request("ap_1", "f__a", json!({"n": 1})), request("ap_2", "f__a", json!({"n": 2})));
+    let (ids, form) = next_form(&[&a, &b]).unwrap();
+    assert_eq!(ids, ["ap_1".into(), "ap_2".into()] as [ApprovalId; 2]);
+    let text = serde_json::to_string(&form.params).unwrap();
+    assert!(text.contains("2 calls wait") && choices(&form).contains("in this run"), "{text}");
+    let other = request("ap_3", "f__b", json!({}));
+    let (ids, form) = next_form(&[&a, &other]).unwrap();
+    assert_eq!((ids.len(), choices(&form).contains("in this run")), (2, false));
+    // What does not fit is asked about one by one, and only what was shown whole can be approved.
+    let large = request("ap_4", "f__a", json!({"text": "x".repeat(9_000)}));
+    let (ids, form) = next_form(&[&a, &large]).unwrap();
+    assert_eq!((ids.len(), form.extent), (1, QuestionExtent::Whole));
+    let (ids, form) = next_form(&[&large, &a]).unwrap();
+    assert_eq!((ids.len(), form.extent), (1, QuestionExtent::InPart));
+    assert!(next_form(&[]).is_none());
 }

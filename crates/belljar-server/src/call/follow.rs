@@ -31,6 +31,9 @@ const LINE_EVERY: Duration = Duration::from_millis(200);
 /// The backend reports expiry itself; if it does not, the question is closed this much later.
 const EXPIRY_SLACK: Duration = Duration::from_secs(5);
 
+/// How long a question waits for others, so that calls made in parallel are one question.
+const GATHERING_TIME: Duration = Duration::from_millis(60);
+
 /// The effect of a cancelled request on its run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OnCancel {
@@ -60,8 +63,10 @@ pub(super) struct Follower<'a, B> {
     live: &'a LiveRun,
     call: &'a mut McpCall,
     state: watch::Receiver<LiveRunState>,
-    /// The open question, with the id of its approval. Only one is open at a time.
-    asking: Option<(ApprovalId, VerdictFuture)>,
+    /// The open question, with the ids of its approvals. Only one is open at a time.
+    asking: Option<(Vec<ApprovalId>, VerdictFuture)>,
+    /// When the next question is opened: calls that are made together are asked about together.
+    gathers_until: Option<Instant>,
     progress: Option<ProgressSender>,
 }
 
@@ -76,7 +81,15 @@ struct RunSnapshot {
 impl<'a, B: Backend> Follower<'a, B> {
     pub(super) fn new(gateway: &'a Gateway<B>, live: &'a LiveRun, call: &'a mut McpCall) -> Self {
         let progress = ProgressSender::of(&call.context);
-        Self { gateway, live, call, state: live.watch(), asking: None, progress }
+        Self {
+            gateway,
+            live,
+            call,
+            state: live.watch(),
+            asking: None,
+            gathers_until: None,
+            progress,
+        }
     }
 
     /// Follows the run until there is something to answer.
@@ -106,10 +119,14 @@ impl<'a, B: Backend> Follower<'a, B> {
                     }
                     return FollowResult::Cancelled;
                 }
-                (id, verdict) = next_verdict(&mut self.asking) => {
+                (ids, verdict) = next_verdict(&mut self.asking) => {
                     self.asking = None;
-                    self.gateway.record_decision(self.call, Some(self.live), &id, verdict).await;
+                    for id in ids {
+                        let verdict = verdict.clone();
+                        self.gateway.record_decision(self.call, Some(self.live), &id, verdict).await;
+                    }
                 }
+                () = wait_until(self.gathers_until) => {}
                 changed = self.state.changed() => if changed.is_err() {
                     let finished = RunOutcome::Lost;
                     return FollowResult::Finished { run_id: seen.run_id, finished };
@@ -144,22 +161,36 @@ impl<'a, B: Backend> Follower<'a, B> {
     /// Opens the next question, closes one that was settled elsewhere, or ends following.
     fn next_step(&mut self, seen: &RunSnapshot, may_wait: bool) -> Option<FollowResult> {
         let is_open = |id: &ApprovalId| seen.waiting.iter().any(|one| one.id == *id);
-        if self.asking.as_ref().is_some_and(|(id, _)| !is_open(id)) {
+        if self.asking.as_ref().is_some_and(|(ids, _)| !ids.iter().any(is_open)) {
             self.asking = None;
         }
         if self.asking.is_some() {
             return None;
         }
-        let first = seen.waiting.first()?;
-        let next = seen.waiting.iter().find(|one| !self.call.is_dismissed(&one.id));
-        match (self.call.channel, next) {
-            (Channel::Elicit, Some(next)) => {
-                let (context, approval) = (self.call.context.clone(), next.clone());
-                let asked = async move { ask(&context, &approval).await };
-                self.asking = Some((next.id.clone(), Box::pin(asked)));
+        let Some(first) = seen.waiting.first() else {
+            self.gathers_until = None;
+            return None;
+        };
+        let open: Vec<&ApprovalRequest> =
+            seen.waiting.iter().filter(|one| !self.call.is_dismissed(&one.id)).collect();
+        if self.call.channel == Channel::Elicit && !open.is_empty() {
+            let until = *self.gathers_until.get_or_insert_with(|| Instant::now() + GATHERING_TIME);
+            if Instant::now() < until {
+                return None;
+            }
+        }
+        self.gathers_until = None;
+        match (self.call.channel, approval::next_form(&open)) {
+            (Channel::Elicit, Some((ids, form))) => {
+                let context = self.call.context.clone();
+                let left = open.iter().map(|one| approval::time_left(one.expires_ms)).min();
+                let asked = async move { ask_form(&context, form, left.flatten()).await };
+                self.asking = Some((ids, Box::pin(asked)));
                 None
             }
-            (Channel::None, _) if may_wait => None,
+            (Channel::None, _) if may_wait && self.gateway.shared.told.are_known(&seen.waiting) => {
+                None
+            }
             (Channel::Elicit, None) | (Channel::InputRequired | Channel::None, _) => {
                 Some(FollowResult::Waiting {
                     run_id: first.run_id.clone(),
@@ -170,16 +201,18 @@ impl<'a, B: Backend> Follower<'a, B> {
     }
 }
 
-/// Asks the person at the client about an approval (up to 2025-11-25). `None` if they did not
-/// decide.
+/// Asks the person at the client (up to 2025-11-25) about calls that wait. Returns what the question was
+/// about, and no verdict if they did not decide.
 ///
 /// Must run in the task that handles the request: the transport uses the task to find the stream
 /// that the question belongs to.
 pub(super) async fn ask(
     context: &RequestContext<RoleServer>,
-    approval: &ApprovalRequest,
-) -> Option<Verdict> {
-    ask_form(context, approval::form(approval), approval::time_left(approval.expires_ms)).await
+    open: &[&ApprovalRequest],
+) -> (Vec<ApprovalId>, Option<Verdict>) {
+    let Some((ids, form)) = approval::next_form(open) else { return (Vec::new(), None) };
+    let left = open.iter().map(|one| approval::time_left(one.expires_ms)).min();
+    (ids, ask_form(context, form, left.flatten()).await)
 }
 
 /// Asks a question that expires after `left`. `None` if the person did not decide.
@@ -211,10 +244,10 @@ async fn wait_until(at: Option<Instant>) {
 }
 
 async fn next_verdict(
-    asking: &mut Option<(ApprovalId, VerdictFuture)>,
-) -> (ApprovalId, Option<Verdict>) {
+    asking: &mut Option<(Vec<ApprovalId>, VerdictFuture)>,
+) -> (Vec<ApprovalId>, Option<Verdict>) {
     match asking {
-        Some((id, asked)) => (id.clone(), asked.await),
+        Some((ids, asked)) => (ids.clone(), asked.await),
         None => std::future::pending().await,
     }
 }

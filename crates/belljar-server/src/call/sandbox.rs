@@ -48,7 +48,7 @@ impl SandboxRequest {
                 code: need(fields.text("code")?, "code")?,
                 language: fields.language()?,
                 engine: fields.engine()?,
-                context: fields.take("context"),
+                context: fields.context("context"),
                 ..ExecuteRequest::default()
             })),
             "checkpoint" => Self::Checkpoint { session_id: need(session_id, "session_id")? },

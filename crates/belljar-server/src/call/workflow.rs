@@ -23,7 +23,7 @@ use crate::{
     backend::Backend,
     feed::HEARTBEAT,
     gateway::Gateway,
-    request::{ArgumentFields, RequestError, nearest},
+    request::{ArgumentFields, RequestError, nearest, unambiguous},
     workflows::{
         CommandSender, WorkflowApiError, WorkflowCommandRequest, WorkflowQuestion, WorkflowReport,
         WorkflowRequest, WorkflowSource, is_fit_for_id,
@@ -87,6 +87,11 @@ pub(super) fn decode_command(
     let command_id = text("command_id", arguments.remove("command_id"))?;
     let mut command = match arguments.remove("command") {
         Some(Value::Object(whole)) => whole,
+        Some(Value::String(text)) if text.trim_start().starts_with('{') => {
+            let read = unambiguous(&text).ok();
+            let whole = read.as_ref().and_then(Value::as_object).cloned();
+            whole.ok_or_else(|| kind("command", answers::COMMANDS, &json!(text)))?
+        }
         Some(Value::String(name)) => Map::from_iter([("command".to_owned(), Value::String(name))]),
         Some(other) => return Err(kind("command", answers::COMMANDS, &other)),
         None => return Err(missing("command")),
@@ -312,7 +317,7 @@ impl<B: Backend> Gateway<B> {
             Some(Verdict::Approve) => "approve",
             Some(Verdict::Deny) => "reject",
             // Questions of workflows only have the answers yes and no.
-            Some(Verdict::Retry | Verdict::Use(_)) | None => return,
+            Some(Verdict::ApproveRule(_) | Verdict::Retry | Verdict::Use(_)) | None => return,
         };
         let fields = [("command", name), ("decision", decision)];
         let fields = fields.map(|(field, text)| (field.to_owned(), Value::from(text)));

@@ -80,8 +80,8 @@ fn e2_the_sandbox_config_takes_every_limit_and_grant() {
             "`sandbox_config.heapLimitMB` is given twice, in two spellings",
         ),
         (
-            json!({"memoryMb": "1"}),
-            "`sandbox_config.memoryMb` must be a whole number from 0, not \"1\"",
+            json!({"memoryMb": "1 GiB"}),
+            "`sandbox_config.memoryMb` must be a whole number from 0, not \"1 GiB\"",
         ),
         (json!({"env": ["A"]}), "`sandbox_config.env` must be an object of strings, not a list"),
         (
@@ -145,6 +145,44 @@ fn what_is_not_known_is_named_with_the_nearest_right_name() {
             "`session_id` is given twice, in two spellings",
         ),
     ] {
+        assert_eq!(decode(arguments), Err(message.to_owned()));
+    }
+}
+
+/// Models write what a schema calls a string, or nothing at all, as text.
+#[test]
+fn e2_json_in_a_text_is_read_as_what_it_is() {
+    let context =
+        |given: Value| decode(json!({"code": "1", "context": given})).expect("decoded").context;
+    for (given, wanted) in [
+        (json!("{\"rows\":[1]}"), json!({"rows": [1]})),
+        (json!(" [1, 2]"), json!([1, 2])),
+        // Anything else is the text that it is.
+        (json!("12"), json!("12")),
+        (json!("{broken"), json!("{broken")),
+        (json!("{\"a\":1,\"a\":2}"), json!("{\"a\":1,\"a\":2}")),
+        (json!({"a": "{}"}), json!({"a": "{}"})),
+    ] {
+        assert_eq!(context(given), Some(wanted));
+    }
+    let request = decode(json!({
+        "code": "1", "durable": "true", "max_output_tokens": "500", "tools": "[\"a__b\"]",
+        "sandbox_config": "{\"timeoutMs\": \"5\", \"allowNetwork\": \"false\"}",
+    }));
+    let request = request.expect("decoded");
+    assert_eq!((request.durable, request.max_output_tokens), (Some(true), Some(500)));
+    assert_eq!((request.limits.timeout_ms, request.grants.net), (Some(5), Access::None));
+    assert_eq!(request.grants.tools, Some(vec!["a__b".into()]));
+    for (odd, message) in [
+        (json!({"durable": "yes"}), "`durable` must be true or false, not \"yes\""),
+        (
+            json!({"max_output_tokens": "-1"}),
+            "`max_output_tokens` must be a whole number from 0, not \"-1\"",
+        ),
+        (json!({"sandbox_config": "{}}"}), "`sandbox_config` must be an object, not \"{}}\""),
+    ] {
+        let mut arguments = odd;
+        arguments["code"] = json!("1");
         assert_eq!(decode(arguments), Err(message.to_owned()));
     }
 }

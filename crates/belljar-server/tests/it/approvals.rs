@@ -62,15 +62,85 @@ async fn d7_a_no_ends_as_a_permission_error() {
 }
 
 #[tokio::test]
-async fn several_calls_are_asked_about_one_after_the_other() {
+async fn d7_calls_that_wait_together_are_one_question() {
+    for (answer, result) in [(true, json!("deleted twice")), (false, json!(null))] {
+        let mut client = LineClient::new(Era::Handshake, forms()).await;
+        let id = client.send("tools/call", call("ask twice")).await;
+        let said = json!({"action": "accept", "content": {"approve": answer}});
+        let question = reply(&mut client, said).await;
+        let message = question["params"]["message"].as_str().unwrap();
+        for part in ["2 calls wait", "\"/tmp/1\"", "\"/tmp/2\"", "Project: /srv/project"] {
+            assert!(message.contains(part), "{part} in {message}");
+        }
+        let ended = client.answer(id).await;
+        assert_eq!(ended["result"]["structuredContent"]["result"], result, "{ended}");
+        assert_eq!(client.fake.decided.lock().unwrap().len(), 2);
+    }
+}
+
+#[tokio::test]
+async fn d7_a_wider_yes_is_chosen_by_the_person() {
+    for (choice, result) in [("run", "run"), ("always", "always"), ("once", "once")] {
+        let mut client = LineClient::new(Era::Handshake, forms()).await;
+        let id = client.send("tools/call", call("ask wider")).await;
+        let said = json!({"action": "accept", "content": {"decision": choice}});
+        let question = reply(&mut client, said).await;
+        let schema = &question["params"]["requestedSchema"]["properties"]["decision"];
+        assert!(schema.to_string().contains("files__delete with any arguments in this run"));
+        let answer = client.answer(id).await;
+        assert_eq!(answer["result"]["structuredContent"]["result"], result, "{answer}");
+    }
+    // The plain yes of older clients still approves the one call.
     let mut client = LineClient::new(Era::Handshake, forms()).await;
-    let id = client.send("tools/call", call("ask twice")).await;
-    let yes = json!({"action": "accept", "content": {"approve": true}});
-    let first = reply(&mut client, yes.clone()).await;
-    let second = reply(&mut client, yes).await;
-    assert_ne!(first["params"]["message"], second["params"]["message"]);
+    let id = client.send("tools/call", call("ask wider")).await;
+    reply(&mut client, json!({"action": "accept", "content": {"approve": true}})).await;
     let answer = client.answer(id).await;
-    assert_eq!(answer["result"]["structuredContent"]["result"], "deleted twice", "{answer}");
+    assert_eq!(answer["result"]["structuredContent"]["result"], "once", "{answer}");
+}
+
+/// D7: nothing that a model sends widens a yes.
+#[tokio::test]
+async fn d7_a_model_cannot_choose_how_long_a_yes_lasts() {
+    let mut client = LineClient::new(Era::Handshake, json!({})).await;
+    for more in [
+        json!({"for": "always"}),
+        json!({"decision": "always"}),
+        json!({"sandbox_config": {"for": "run"}}),
+        json!({"sandbox_config": {"approve": true}}),
+    ] {
+        let mut arguments = json!({"code": "ask"});
+        let more = more.as_object().unwrap().clone();
+        arguments.as_object_mut().unwrap().extend(more);
+        let refused = client.call("execute_code", arguments).await;
+        assert_eq!(refused["structuredContent"]["error"]["code"], "request.invalid", "{refused}");
+    }
+    let waits = client.run("ask").await;
+    let run = waits["structuredContent"]["run_id"].clone();
+    for (field, value) in [("decision", "always"), ("for", "always"), ("scope", "run")] {
+        let refused = client.call("get_run", json!({"run_id": run, field: value})).await;
+        assert_eq!(refused["isError"], true, "{refused}");
+    }
+    assert!(client.fake.decided.lock().unwrap().is_empty());
+}
+
+/// The next question of a run is told as soon as it is there, not when the time to wait is over.
+#[tokio::test]
+async fn d7_get_run_answers_with_the_next_question_at_once() {
+    use belljar_server::Backend as _;
+    let mut client = LineClient::new(Era::Handshake, json!({})).await;
+    let waits = client.run("ask again").await;
+    let run = waits["structuredContent"]["run_id"].clone();
+    assert_eq!(waits["structuredContent"]["approval"]["id"], "ap_1");
+    let look = json!({"name": "get_run", "arguments": {"run_id": run, "wait_ms": 3_600_000}});
+    let id = client.send("tools/call", look.clone()).await;
+    client.fake.decide(&"ap_1".into(), Verdict::Approve, "a terminal").await.unwrap();
+    // Without the question this would take an hour.
+    let next = timeout(Duration::from_secs(60), client.answer(id)).await.unwrap();
+    assert_eq!(next["result"]["structuredContent"]["approval"]["id"], "ap_2", "{next}");
+    let id = client.send("tools/call", look).await;
+    client.fake.decide(&"ap_2".into(), Verdict::Approve, "a terminal").await.unwrap();
+    let ended = timeout(Duration::from_secs(60), client.answer(id)).await.unwrap();
+    assert_eq!(ended["result"]["structuredContent"]["result"], "deleted two", "{ended}");
 }
 
 #[tokio::test]
@@ -108,7 +178,11 @@ async fn clients_that_cannot_ask_are_answered_at_once_and_look_later() {
         assert_eq!(structured["approval"]["tool"], "files__delete");
         assert_eq!(structured["approval"]["arguments"], json!({"path": "/tmp/1"}));
         let message = structured["message"].as_str().unwrap();
-        assert!(message.contains("belljar approvals approve ap_1"), "{message}");
+        let command = "`belljar approvals approve ap_1 --project /srv/project`";
+        assert!(
+            message.contains(command) && message.contains("(project /srv/project)"),
+            "{message}"
+        );
         let run = structured["run_id"].clone();
         // Nothing a model can send approves.
         for arguments in [
@@ -191,6 +265,9 @@ fn restarted() -> FakeBackend {
         line: None,
         code_line: None,
         expires_ms: None,
+        scopes: Vec::new(),
+        project: None,
+        command: "belljar approvals approve ap_9".to_owned(),
     };
     let report = RunReport { waiting: vec![approval], ..report(&json!({"id": "run_stored"})) };
     fake.stored.lock().unwrap().insert("run_stored".into(), report);

@@ -60,7 +60,7 @@ async fn e2_a_result_is_structured_and_repeated_as_text() {
         let failed = client.run("fail").await;
         assert_eq!(failed["isError"], true);
         assert_eq!(failed["structuredContent"]["error"]["code"], "runtime.thrown");
-        assert_eq!(failed["structuredContent"]["logs"], json!(["before"]));
+        assert_eq!(failed["structuredContent"]["logs"], "before");
     }
 }
 
@@ -76,7 +76,7 @@ async fn e2_arguments_reach_the_backend_or_are_refused_by_name() {
     assert_eq!(request.grants.net, Access::Only(vec!["example.com".into()]));
     for (tool, arguments, message) in [
         ("execute_code", json!({"cod": "1"}), "unknown field `cod` (did you mean `code`?)"),
-        ("search_tools", json!({}), "`intent` is missing"),
+        ("search_tools", json!({"intend": "x"}), "unknown field `intend` (did you mean `intent`?)"),
         ("get_run", json!({"run": "x"}), "unknown field `run` (did you mean `run_id`?)"),
     ] {
         let result = client.call(tool, arguments).await;

@@ -12,10 +12,13 @@ use std::{
     time::Duration,
 };
 
-use belljar_contract::{ApprovalId, ApprovalKind, ExecuteRequest, RunId, Stream, Verdict};
+use belljar_contract::{
+    ApprovalId, ApprovalKind, ConsentScope, ExecuteRequest, RunId, Stream, Verdict,
+    decision_command,
+};
 use belljar_server::{
-    ApprovalRequest, Backend, BackgroundMeter, DecisionError, EventInfo, MissingServer,
-    PassThrough, RunReport, RunReporter, SearchError, ToolMatch, ToolsFound,
+    ApprovalRequest, Backend, BackgroundMeter, DecisionError, DecisionReport, EventInfo,
+    MissingServer, PassThrough, RunReport, RunReporter, SearchError, ToolMatch, ToolsFound,
 };
 use serde_json::{Map, Value, json};
 use tokio::sync::{Notify, oneshot};
@@ -79,6 +82,15 @@ fn failed(id: &str, kind: &str, code: &str) -> Value {
 
 impl FakeBackend {
     async fn ask(&self, run: &str, observer: &RunReporter) -> Verdict {
+        self.ask_within(run, observer, &[]).await
+    }
+
+    async fn ask_within(
+        &self,
+        run: &str,
+        observer: &RunReporter,
+        scopes: &[ConsentScope],
+    ) -> Verdict {
         let (id, path) = {
             let number = self.next.fetch_add(1, Ordering::SeqCst);
             (format!("ap_{number}"), format!("/tmp/{number}"))
@@ -95,6 +107,9 @@ impl FakeBackend {
             line: Some(1),
             code_line: Some("await mcp.files.delete({path})".into()),
             expires_ms: None,
+            scopes: scopes.to_vec(),
+            project: Some("/srv/project".to_owned()),
+            command: decision_command("approve", &id, Some("/srv/project")),
         };
         self.asked.lock().unwrap().push(request.clone());
         observer.approval(request);
@@ -102,6 +117,37 @@ impl FakeBackend {
         self.asked.lock().unwrap().retain(|one| one.id != *id);
         observer.settled(&id.as_str().into());
         verdict
+    }
+
+    /// A run that asks a person, in one of several ways.
+    async fn asking(&self, run: &str, how: &str, observer: &RunReporter) -> Value {
+        match how {
+            "twice" => match tokio::join!(self.ask(run, observer), self.ask(run, observer)) {
+                (Verdict::Approve, Verdict::Approve) => ended(run, json!("deleted twice")),
+                _ => failed(run, "PermissionError", "approval.denied"),
+            },
+            "wider" => match self.ask_within(run, observer, &ConsentScope::ALL).await {
+                Verdict::ApproveRule(rule) => ended(run, json!(rule.scope.as_str())),
+                Verdict::Approve => ended(run, json!("once")),
+                Verdict::Deny | Verdict::Retry | Verdict::Use(_) => {
+                    failed(run, "PermissionError", "approval.denied")
+                }
+            },
+            "again" => {
+                for _ in 0..2 {
+                    if self.ask(run, observer).await != Verdict::Approve {
+                        return failed(run, "PermissionError", "approval.denied");
+                    }
+                }
+                ended(run, json!("deleted two"))
+            }
+            _ => match self.ask(run, observer).await {
+                Verdict::Approve => ended(run, json!("deleted")),
+                Verdict::ApproveRule(_) | Verdict::Deny | Verdict::Retry | Verdict::Use(_) => {
+                    failed(run, "PermissionError", "approval.denied")
+                }
+            },
+        }
     }
 
     pub(crate) async fn run(&self, run: &str, code: &str, observer: &RunReporter) -> Value {
@@ -143,23 +189,12 @@ impl FakeBackend {
                 self.asleep.notify_one();
                 std::future::pending().await
             }
-            ("ask", "twice") => {
-                match tokio::join!(self.ask(run, observer), self.ask(run, observer)) {
-                    (Verdict::Approve, Verdict::Approve) => ended(run, json!("deleted twice")),
-                    _ => failed(run, "PermissionError", "approval.denied"),
-                }
-            }
             ("ask", "then sleep") => {
                 self.ask(run, observer).await;
                 self.asleep.notify_one();
                 std::future::pending().await
             }
-            ("ask", _) => match self.ask(run, observer).await {
-                Verdict::Approve => ended(run, json!("deleted")),
-                Verdict::Deny | Verdict::Retry | Verdict::Use(_) => {
-                    failed(run, "PermissionError", "approval.denied")
-                }
-            },
+            ("ask", how) => self.asking(run, how, observer).await,
             ("panic", _) => panic!("as asked"),
             _ => failed(run, "RuntimeError", "runtime.thrown"),
         }
@@ -187,7 +222,7 @@ impl Backend for FakeBackend {
         id: &ApprovalId,
         verdict: Verdict,
         by: &str,
-    ) -> Result<(), DecisionError> {
+    ) -> Result<DecisionReport, DecisionError> {
         let stored = self.stored.lock().unwrap().values_mut().find_map(|stored| {
             let waits = stored.waiting.iter().any(|one| one.id == *id);
             waits.then(|| *stored = report(&ended("run_stored", json!("resumed"))))
@@ -198,7 +233,7 @@ impl Backend for FakeBackend {
             sender.send(verdict.clone()).map_err(|_| DecisionError::Settled(id.clone()))?;
         }
         self.decided.lock().unwrap().push((id.to_string(), verdict, by.to_owned()));
-        Ok(())
+        Ok(DecisionReport::default())
     }
 
     async fn search_tools(&self, intent: &str, k: u32) -> Result<ToolsFound, SearchError> {

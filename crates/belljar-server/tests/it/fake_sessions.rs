@@ -6,11 +6,13 @@ use std::{
     sync::{Mutex, atomic::Ordering},
 };
 
-use belljar_contract::{Access, CheckpointId, ExecuteRequest, Language, RunId, SessionId};
+use belljar_contract::{
+    Access, CheckpointId, ExecuteRequest, Language, RunId, SessionFile, SessionFileKind, SessionId,
+    SessionInfo,
+};
 use belljar_server::{
-    ApprovalRequest, CheckpointInfo, CheckpointTaken, EventInfo, FileContent, FileInfo, FileKind,
-    FileList, Records, RecordsError, RunInfo, RunReport, RunReporter, SessionError, SessionInfo,
-    SessionRequest, Sessions,
+    ApprovalRequest, CheckpointInfo, CheckpointTaken, EventInfo, FileContent, FileList, Records,
+    RecordsError, RunInfo, RunReport, RunReporter, SessionError, SessionRequest, Sessions,
 };
 use serde_json::json;
 use tokio::io::AsyncReadExt as _;
@@ -79,8 +81,8 @@ fn info(id: &SessionId, held: &FakeSession) -> SessionInfo {
     }
 }
 
-fn file((path, content): (&String, &Vec<u8>)) -> FileInfo {
-    FileInfo { path: path.clone(), bytes: content.len() as u64, kind: FileKind::File }
+fn file((path, content): (&String, &Vec<u8>)) -> SessionFile {
+    SessionFile { path: path.clone(), bytes: content.len() as u64, kind: SessionFileKind::File }
 }
 
 impl Sessions for FakeBackend {
@@ -197,7 +199,7 @@ impl Sessions for FakeBackend {
         id: &SessionId,
         path: &str,
         content: FileContent,
-    ) -> Result<FileInfo, SessionError> {
+    ) -> Result<SessionFile, SessionError> {
         self.with(id, |_| Ok(()))?;
         let mut bytes = Vec::new();
         let mut content = content.reader.take(MOST_FILE_BYTES + 1);

@@ -5,8 +5,8 @@ use rusqlite::OptionalExtension as _;
 use tokio::time::sleep;
 
 use super::{
-    Approval, ApprovalState, Connection, DecideError, Duration, FIRST_PAUSE, LONGEST_PAUSE,
-    MOST_RESULT, Store, StoreError, answers, find_stored, into_parts, is_run_over, list,
+    Approval, ApprovalState, Connection, DecideError, Duration, FIRST_PAUSE, GivenRule,
+    LONGEST_PAUSE, MOST_RESULT, Store, StoreError, answers, find_stored, into_parts, is_run_over,
 };
 
 impl Store {
@@ -15,6 +15,18 @@ impl Store {
         &self,
         id: &ApprovalId,
         verdict: Verdict,
+        by: &str,
+        now_ms: i64,
+    ) -> Result<Approval, DecideError> {
+        self.decide_with(id, verdict, None, by, now_ms).await
+    }
+
+    /// The same, and records the rule that a person approved with the call.
+    pub async fn decide_with(
+        &self,
+        id: &ApprovalId,
+        verdict: Verdict,
+        given: Option<GivenRule>,
         by: &str,
         now_ms: i64,
     ) -> Result<Approval, DecideError> {
@@ -44,6 +56,7 @@ impl Store {
             let decided = Approval {
                 state,
                 result,
+                given,
                 decided_by: Some(by),
                 decided_ms: Some(now_ms),
                 ..approval
@@ -55,17 +68,6 @@ impl Store {
         let decided = decided.await?;
         self.decided().notify_waiters();
         decided
-    }
-
-    /// Records that every approval past its deadline has expired, and returns those.
-    pub async fn expire_due(&self, now_ms: i64) -> Result<Vec<Approval>, StoreError> {
-        let expired = self.write(move |connection| {
-            let due = list(connection, "state = 'pending' AND expires_ms <= ?1", now_ms)?;
-            due.into_iter().map(|approval| expire(connection, approval, now_ms)).collect()
-        });
-        let expired = expired.await?;
-        self.decided().notify_waiters();
-        Ok(expired)
     }
 
     /// Expires a pending approval whose call has stopped waiting. An approval whose run has a record
@@ -170,11 +172,20 @@ fn expire(
 
 fn save(connection: &Connection, approval: &Approval) -> Result<(), StoreError> {
     let mut statement = connection.prepare_cached(
-        "UPDATE approvals SET state = ?2, decided_by = ?3, decided_ms = ?4, result = ?5
-         WHERE id = ?1",
+        "UPDATE approvals SET state = ?2, decided_by = ?3, decided_ms = ?4, result = ?5,
+         scope = ?6, rule = ?7 WHERE id = ?1",
     )?;
-    let Approval { asked, state, decided_by, decided_ms, result } = approval;
-    statement.execute((asked.id.as_str(), state.as_str(), decided_by, decided_ms, result))?;
+    let Approval { asked, state, decided_by, decided_ms, result, given } = approval;
+    let scope = given.as_ref().map(|given| given.scope).unwrap_or_default();
+    statement.execute((
+        asked.id.as_str(),
+        state.as_str(),
+        decided_by,
+        decided_ms,
+        result,
+        scope.as_str(),
+        given.as_ref().map(|given| &given.rule),
+    ))?;
     Ok(())
 }
 

@@ -1,7 +1,7 @@
-//! Forking, copying, pruning and removing workflows.
+//! Forking and removing workflows.
 //!
-//! A fork or a copy has rows of its own and shares only blobs, which stay as long as any row refers
-//! to them. So it can be resumed after its parent was pruned or removed.
+//! A fork has rows of its own and shares only blobs, which stay as long as any row refers to them. So it
+//! can be resumed after its parent was removed.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use rusqlite::{Connection, types::Value};
 
 use crate::{
     NewWorkflowRow, QueuedCommand, Store, StoreError, WorkflowRecordError, blobs, prune,
-    workflows::{commands, commit::last_input, insert, load::check_checkpoint, require, signed},
+    workflows::{commands, insert, load::check_checkpoint, require, signed},
 };
 
 /// Tables with rows of a workflow, in the order they can be emptied.
@@ -53,70 +53,8 @@ impl Store {
         .await
     }
 
-    /// Makes a full copy of a workflow, commands and status included. It has no owner yet.
-    pub async fn copy_workflow(
-        &self,
-        workflow_id: &str,
-        new_id: &str,
-        now_ms: i64,
-    ) -> Result<(), StoreError> {
-        let (workflow_id, new_id) = (workflow_id.to_owned(), new_id.to_owned());
-        self.write(move |connection| {
-            let last = last_input(connection, &workflow_id)?;
-            begin_copy(connection, &workflow_id, &new_id, last, now_ms)?;
-            copy_rows(connection, &workflow_id, &new_id, last)?;
-            connection
-                .prepare_cached(
-                    "INSERT INTO flow_intents SELECT ?2, key, opened_seq, closed_seq, body,
-                     body_blob FROM flow_intents WHERE flow_id = ?1",
-                )?
-                .execute((&workflow_id, &new_id))?;
-            connection
-                .prepare_cached(
-                    "INSERT INTO flow_commands SELECT ?2, seq, id, sender, at_ms, taken_seq,
-                     answered_ms, body, body_blob, answer, answer_blob
-                     FROM flow_commands WHERE flow_id = ?1",
-                )?
-                .execute((&workflow_id, &new_id))?;
-            connection
-                .prepare_cached(
-                    "UPDATE flows SET (status, due_ms, finished_ms) =
-                     (SELECT status, due_ms, finished_ms FROM flows WHERE id = ?1) WHERE id = ?2",
-                )?
-                .execute((&workflow_id, &new_id))?;
-            Ok(())
-        })
-        .await
-    }
-
-    /// Drops the inputs and snapshots before a workflow's newest snapshot, and effects that were
-    /// closed by then. Earlier checkpoints cannot be restored after that. Events and commands stay.
-    /// Returns how many inputs were dropped.
-    pub async fn prune_workflow(&self, workflow_id: &str) -> Result<u64, StoreError> {
-        let workflow_id = workflow_id.to_owned();
-        self.write(move |connection| {
-            require(connection, &workflow_id)?;
-            let newest = "(SELECT max(seq) FROM flow_snapshots WHERE flow_id = ?1)";
-            for (table, column) in [("flow_intents", "closed_seq <="), ("flow_inputs", "seq <=")] {
-                let condition = format!("flow_id = ?1 AND {column} {newest}");
-                connection
-                    .prepare_cached(&format!("DELETE FROM {table} WHERE {condition}"))?
-                    .execute([&workflow_id])?;
-            }
-            // The last statement was about the inputs.
-            let dropped = connection.changes();
-            connection
-                .prepare_cached(&format!(
-                    "DELETE FROM flow_snapshots WHERE flow_id = ?1 AND seq < {newest}"
-                ))?
-                .execute([&workflow_id])?;
-            Ok(dropped)
-        })
-        .await
-    }
-
     /// Removes a workflow that has ended and has no owner, together with the given runs and with the
-    /// values that no other row refers to. Its forks and copies stay.
+    /// values that no other row refers to. Its forks stay.
     pub async fn forget_workflow(
         &self,
         workflow_id: &str,

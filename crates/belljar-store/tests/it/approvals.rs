@@ -5,10 +5,10 @@ use std::{
     time::Duration,
 };
 
-use belljar_contract::{ApprovalQuestion, RunStatus, Verdict};
+use belljar_contract::{ApprovalQuestion, ConsentScope, RunStatus, Verdict};
 use belljar_store::{
-    Approval, ApprovalState, Approvals, ClaimReason, DecideError, Lease, NewApproval, RecordKind,
-    Store, StoreError,
+    Approval, ApprovalState, Approvals, ClaimReason, ConsentTerms, DecideError, GivenRule, Lease,
+    NewApproval, RecordKind, Store, StoreError,
 };
 
 use crate::support::{begin, project, prune, sql};
@@ -26,12 +26,13 @@ fn question(id: &str, call: u32) -> NewApproval {
         code_line: Some("await mcp.mail.send(x)".to_owned()),
         created_ms: 100,
         expires_ms: 200,
+        terms: ConsentTerms::default(),
     }
 }
 
 fn pending(asked: NewApproval) -> Approval {
-    let (decided_by, decided_ms, result) = (None, None, None);
-    Approval { asked, state: ApprovalState::Pending, decided_by, decided_ms, result }
+    let (decided_by, decided_ms, result, given) = (None, None, None, None);
+    Approval { asked, state: ApprovalState::Pending, decided_by, decided_ms, result, given }
 }
 
 #[tokio::test]
@@ -157,10 +158,6 @@ async fn past_its_time_nobody_decides() {
     // Written down: a clock that is set back does not bring it to life.
     let back = store.decide(&"apr_1".into(), Verdict::Approve, "ann", 150).await;
     assert!(matches!(back, Err(DecideError::Expired { .. })));
-    let due = store.expire_due(300).await.unwrap();
-    let due: Vec<_> = due.iter().map(|due| (due.asked.id.as_str(), due.state)).collect();
-    assert_eq!(due, [("apr_2", ApprovalState::Expired)]);
-    assert_eq!(store.expire_due(300).await.unwrap(), []);
 }
 
 #[tokio::test]
@@ -297,4 +294,46 @@ async fn unknown_words_in_a_row_do_not_hide_the_others() {
     assert_eq!(all, [("apr_1", ApprovalState::Expired), ("apr_2", ApprovalState::Pending)]);
     let refused = store.decide(&"apr_1".into(), Verdict::Approve, "ann", 150).await;
     assert!(matches!(refused, Err(DecideError::Expired { .. })), "{refused:?}");
+}
+
+/// D7: a rule belongs to the run or the session of the call that it was approved with, and stays with it
+/// after a restart.
+#[tokio::test]
+async fn d7_a_rule_is_found_by_its_run_or_its_session_only() {
+    let (directory, store) = project();
+    let in_session = |id: &str, call, run: &str, session: Option<&str>| NewApproval {
+        run_id: run.into(),
+        terms: ConsentTerms {
+            widest: ConsentScope::Always,
+            session: session.map(Into::into),
+            definition: "d".to_owned(),
+        },
+        ..question(id, call)
+    };
+    for asked in [
+        in_session("apr_1", 1, "run_a", Some("ses_1")),
+        in_session("apr_2", 2, "run_a", Some("ses_1")),
+        in_session("apr_3", 3, "run_a", Some("ses_1")),
+    ] {
+        store.request_approval(asked).await.unwrap();
+    }
+    let given = |scope, rule: &str| GivenRule { scope, rule: rule.to_owned() };
+    let (run, session) = (given(ConsentScope::Run, "r"), given(ConsentScope::Session, "s"));
+    for (id, verdict, rule) in [
+        ("apr_1", Verdict::Approve, &run),
+        ("apr_2", Verdict::Approve, &session),
+        ("apr_3", Verdict::Approve, &given(ConsentScope::Always, "a")),
+    ] {
+        store.decide_with(&id.into(), verdict, Some(rule.clone()), "ann", 150).await.unwrap();
+    }
+    drop(store);
+    let store = Store::open(directory.path()).unwrap();
+    let found = async |run: &str, session: Option<&str>| {
+        store.given_rules(&run.into(), session.map(Into::into).as_ref()).await.unwrap()
+    };
+    assert_eq!(found("run_a", Some("ses_1")).await, [run.clone(), session.clone()]);
+    assert_eq!(found("run_a", None).await, [run]);
+    assert_eq!(found("run_b", Some("ses_1")).await, [session]);
+    assert_eq!(found("run_b", Some("ses_2")).await, []);
+    assert_eq!(found("run_b", None).await, []);
 }

@@ -46,8 +46,8 @@ fn a_newer_file_is_refused_and_left_alone() {
     sql(directory.path()).pragma_update(None, "user_version", 1000).unwrap();
     let refused = Store::open(directory.path());
     let Err(StoreError::Newer { found, known, .. }) = refused else { panic!("{refused:?}") };
-    assert_eq!((found, known), (1000, 6));
-    sql(directory.path()).pragma_update(None, "user_version", 6).unwrap();
+    assert_eq!((found, known), (1000, 7));
+    sql(directory.path()).pragma_update(None, "user_version", 7).unwrap();
     Store::open(directory.path()).unwrap();
 }
 
@@ -64,8 +64,12 @@ async fn a_file_of_the_version_before_gets_what_it_lacks() {
     }
     before.execute_batch("DROP INDEX runs_by_end; DROP INDEX approvals_by_end").unwrap();
     let columns = "DROP INDEX runs_unfinished; ALTER TABLE runs DROP COLUMN vain;
-                   ALTER TABLE approvals DROP COLUMN result";
+                   ALTER TABLE approvals DROP COLUMN result;
+                   DROP INDEX approvals_by_session";
     before.execute_batch(columns).unwrap();
+    for column in ["widest", "session_id", "definition", "scope", "rule"] {
+        before.execute_batch(&format!("ALTER TABLE approvals DROP COLUMN {column}")).unwrap();
+    }
     before.execute_batch("PRAGMA user_version = 1").unwrap();
     drop(before);
     let store = Store::open(directory.path()).unwrap();

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path, sync::Arc};
 
-use belljar_contract::{ApprovalQuestion, RunId, RunStatus, Verdict};
+use belljar_contract::{ApprovalQuestion, Language, RunId, RunStatus, Verdict};
 use belljar_store::{
     AuditFilter, AuditRow, ClaimReason, Lease, NewApproval, NewSession, Prune, RecordKind,
     SessionEnd, Store, StoreError,
@@ -43,6 +43,7 @@ fn approval(id: &str, run: &str, expires_ms: i64) -> NewApproval {
         code_line: None,
         created_ms: 1,
         expires_ms,
+        terms: belljar_store::ConsentTerms::default(),
     }
 }
 
@@ -165,7 +166,7 @@ async fn events_audit_and_sessions_go_by_age() {
     let session = |id: &str| NewSession {
         id: id.into(),
         caller: "test".to_owned(),
-        language: "python".to_owned(),
+        language: Language::Python,
         owner: "1:2".to_owned(),
         forked_from: None,
         created_ms: 1,

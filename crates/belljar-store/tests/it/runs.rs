@@ -1,9 +1,11 @@
 //! Runs, their leases, and what happens to a writer that was overtaken.
 
-use belljar_contract::{ApprovalQuestion, RunId, RunStatus, Verdict};
-use belljar_store::{ClaimReason, Lease, NewApproval, RunRecord, RunSummary, Store, StoreError};
+use belljar_contract::{ApprovalQuestion, Language, RecordedWork, RunId, RunStatus, Verdict};
+use belljar_store::{
+    ClaimReason, Lease, NewApproval, NewRun, RunRecord, RunSummary, Store, StoreError,
+};
 
-use crate::support::{begin, new_run, project, row};
+use crate::support::{begin, new_run, project, row, sql};
 
 #[tokio::test]
 async fn a_run_comes_back_as_it_was_given() {
@@ -19,7 +21,7 @@ async fn a_run_comes_back_as_it_was_given() {
     let summary = RunSummary {
         id: run.id,
         caller: run.caller,
-        language: run.language,
+        work: run.work,
         durable: run.durable,
         seed: run.seed,
         status: RunStatus::Completed,
@@ -35,6 +37,30 @@ async fn a_run_comes_back_as_it_was_given() {
     let record = RunRecord { summary, code, request_json, result_json: Some(result) };
     assert_eq!(store.run(&"run_a".into()).await.unwrap(), Some(record));
     assert_eq!(store.run(&"run_b".into()).await.unwrap(), None);
+}
+
+/// Rows of version 0.1.0, and of a version to come, are read, and written as they were.
+#[tokio::test]
+async fn d7_a_record_says_what_it_is_of() {
+    let (directory, store) = project();
+    for (at, text, work) in [
+        (1, "typescript", RecordedWork::Code(Language::TypeScript)),
+        (2, "bash", RecordedWork::Code(Language::Bash)),
+        (3, "tool", RecordedWork::ToolCall),
+        (4, "lua", RecordedWork::Unknown("lua".into())),
+    ] {
+        let (old, id) = (RunId::from(format!("old_{text}")), RunId::from(text));
+        begin(&store, &old).await;
+        let change = "UPDATE runs SET language = ?1 WHERE id = ?2";
+        sql(directory.path()).execute(change, (text, old.as_str())).unwrap();
+        assert_eq!(store.run(&old).await.unwrap().unwrap().summary.work, work);
+        store.begin_run(NewRun { work, ..new_run(&id, at) }).await.unwrap();
+        let query = "SELECT language FROM runs WHERE id = ?1";
+        let written: String =
+            sql(directory.path()).query_row(query, [text], |row| row.get(0)).unwrap();
+        assert_eq!(written, text);
+    }
+    assert_eq!(store.runs(10, None).await.unwrap().len(), 8);
 }
 
 #[tokio::test]
@@ -93,6 +119,7 @@ async fn reliability_4_unfinished_runs_are_found() {
         code_line: None,
         created_ms: 6,
         expires_ms: 20,
+        terms: belljar_store::ConsentTerms::default(),
     };
     store.request_approval(question).await.unwrap();
     assert_eq!(found(6).await, [of("a", "running", false), of("d", "in_doubt", true)]);

@@ -7,6 +7,7 @@ use std::{
     process::{Command, Stdio},
 };
 
+use belljar_contract::Language;
 use belljar_store::{FILE_NAME, JournalRow, Lease, NewRun, Prune, PruneReport, RecordKind, Store};
 
 /// A directory for one test and the store in it.
@@ -25,7 +26,7 @@ pub(crate) fn new_run(id: &str, started_ms: i64) -> NewRun {
     NewRun {
         id: id.into(),
         caller: "test".to_owned(),
-        language: "typescript".to_owned(),
+        work: Language::TypeScript.into(),
         code: "return 1".to_owned(),
         request_json: "{}".to_owned(),
         durable: true,

@@ -124,23 +124,21 @@ async fn f3_blobs_of_workflows_stay_as_long_as_they_are_needed() {
     // Three inputs, the last of which is the snapshot as well; a command, its answer, a file.
     assert_eq!(blobs(), 7);
     assert_eq!(drop_orphans(&store, i64::MAX).await.records, 1);
-    store.prune_workflow("flow").await.unwrap();
-    assert_eq!(drop_orphans(&store, i64::MAX).await.records, 2);
     let state = Some(belljar_store::WorkflowStatusUpdate {
         status: WorkflowStatus::Completed,
         due_ms: i64::MAX,
         finished: true,
     });
-    store
-        .commit_workflow(&lease, WorkflowBatch { state, ..WorkflowBatch::default() })
-        .await
-        .unwrap();
-    // What another workflow has, too, is not only this one's.
-    store.copy_workflow("flow", "copy", 4).await.unwrap();
+    let end = WorkflowBatch { state, ..WorkflowBatch::default() };
+    store.commit_workflow(&lease, end.clone()).await.unwrap();
+    // What another workflow has, too, is not only this one's: two inputs and the file.
+    store.fork_workflow("flow", 2, "fork", 4, None).await.unwrap();
     store.forget_workflow("flow", Vec::new(), 1_000).await.unwrap();
-    assert_eq!((drop_orphans(&store, i64::MAX).await.records, blobs()), (0, 4));
+    assert_eq!((drop_orphans(&store, i64::MAX).await.records, blobs()), (0, 3));
     // With the last one that has them they are gone, at once (reliability 5).
-    store.forget_workflow("copy", Vec::new(), 1_000).await.unwrap();
+    let lease = store.claim_workflow("fork", claim("second")).await.unwrap();
+    store.commit_workflow(&lease, end).await.unwrap();
+    store.forget_workflow("fork", Vec::new(), 1_000).await.unwrap();
     assert_eq!(blobs(), 0);
 }
 

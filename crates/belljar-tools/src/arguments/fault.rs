@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{fields_of, shown};
 use crate::{
-    tool::Tool,
+    Tool,
     visible::{line, list},
 };
 

@@ -2,34 +2,50 @@
 
 use std::time::Duration;
 
-use belljar_contract::{ApprovalId, ApprovalQuestion, ErrorCode, RunId, hex};
-use belljar_store::{Approval, ApprovalState, NewApproval, Store, StoreError};
+use belljar_contract::{ApprovalId, ApprovalQuestion, ConsentScope, ErrorCode, RunId, hex};
+use belljar_store::{Approval, ApprovalState, ConsentTerms, NewApproval, Store, StoreError};
 use belljar_wire::{ToolCall, ToolFault};
-use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use super::{Bridge, RunContext};
 use crate::arguments::is_recorded_as;
 
 /// A call that waits for a person, as it is shown to them.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApprovalNotice {
-    /// Its id, by which it is decided.
-    pub id: ApprovalId,
-    /// The run that waits.
-    pub run_id: RunId,
-    /// The tool, as `server__tool`.
-    pub tool: String,
-    /// The arguments, as JSON.
-    pub arguments: String,
+    /// The question, as the store has it.
+    pub asked: NewApproval,
     /// The rule or default that made policy ask.
     pub reason: String,
-    /// The line of the guest code that makes the call.
-    pub line: Option<u32>,
-    /// The text of that line.
-    pub code_line: Option<String>,
-    /// When it expires, in milliseconds since 1970.
-    pub expires_ms: i64,
+    /// The scopes that a yes may have, the shortest first.
+    pub scopes: Vec<ConsentScope>,
+    /// The root of the project, for a command that works from any directory.
+    pub project: Option<String>,
+}
+
+impl Bridge {
+    /// The scopes that a yes to a call may have, the shortest first.
+    pub fn scopes(&self, asked: &NewApproval) -> Vec<ConsentScope> {
+        let terms = &asked.terms;
+        let is_possible = |scope: &ConsentScope| match scope {
+            ConsentScope::Once | ConsentScope::Run => true,
+            ConsentScope::Session => terms.session.is_some(),
+            ConsentScope::Always => self.config.kept.is_some(),
+        };
+        let all = ConsentScope::ALL.into_iter().filter(|scope| *scope <= terms.widest);
+        if asked.is_in_doubt() { Vec::new() } else { all.filter(is_possible).collect() }
+    }
+
+    /// The root of the project, as commands name it.
+    pub fn project(&self) -> Option<String> {
+        Some(self.config.kept.as_ref()?.project().to_str()?.to_owned())
+    }
+
+    /// A call that waits, as it is shown to a person.
+    pub fn notice(&self, asked: NewApproval, reason: &str) -> ApprovalNotice {
+        let (scopes, project) = (self.scopes(&asked), self.project());
+        ApprovalNotice { asked, reason: reason.to_owned(), scopes, project }
+    }
 }
 
 /// The decision about a call.
@@ -53,7 +69,7 @@ impl Bridge {
         run: &RunContext,
         call: &ToolCall,
         tool: &str,
-        question: ApprovalQuestion,
+        (question, terms): (ApprovalQuestion, ConsentTerms),
     ) -> Result<Approval, ToolFault> {
         let now_ms = (self.config.now_ms)();
         let time = match question {
@@ -73,7 +89,14 @@ impl Bridge {
             code_line: code_line(&run.code, call.line),
             created_ms: now_ms,
             expires_ms: now_ms.saturating_add(i64::try_from(time.as_millis()).unwrap_or(i64::MAX)),
+            terms,
         };
+        if let Some(kept) = &self.config.kept
+            && let Err(error) = kept.remember_project()
+        {
+            let error = &error as &dyn std::error::Error;
+            tracing::debug!(error, "this project's approvals are not found from elsewhere");
+        }
         let approval =
             store.request_approval(asked.clone()).await.map_err(|error| store_failed(&error))?;
         let is_same = approval.asked.tool == asked.tool
@@ -86,6 +109,18 @@ impl Bridge {
         Ok(approval)
     }
 
+    /// Whether a person was asked about this call before.
+    pub(super) async fn is_asked_already(
+        &self,
+        run: &RunContext,
+        call: &ToolCall,
+    ) -> Result<bool, ToolFault> {
+        let Some(store) = &self.config.store else { return Ok(false) };
+        let id = approval_id(&run.run_id, call.call, ApprovalQuestion::MayCall);
+        let found = store.approval(&id, (self.config.now_ms)()).await;
+        found.map(|found| found.is_some()).map_err(|error| store_failed(&error))
+    }
+
     /// Waits until a person decides, or time runs out.
     pub(super) async fn wait_for_consent(
         &self,
@@ -96,13 +131,13 @@ impl Bridge {
     ) -> Result<Consent, ToolFault> {
         let mut state = approval.state;
         if state == ApprovalState::Pending {
-            let notice = notice(&approval.asked, reason);
+            let notice = self.notice(approval.asked, reason);
             run.observer.approval_waits(&notice);
-            let mut waits =
-                PendingApproval { store, id: Some(&notice.id), now_ms: self.config.now_ms };
-            let decided = store.wait_decision(&notice.id, self.config.now_ms).await;
+            let id = &notice.asked.id;
+            let mut waits = PendingApproval { store, id: Some(id), now_ms: self.config.now_ms };
+            let decided = store.wait_decision(id, self.config.now_ms).await;
             waits.id = None;
-            run.observer.approval_over(&notice.id);
+            run.observer.approval_over(id);
             state = decided.map_err(|error| store_failed(&error))?.state;
         }
         Ok(match state {
@@ -140,19 +175,6 @@ impl Drop for PendingApproval<'_> {
                 );
             }
         });
-    }
-}
-
-fn notice(asked: &NewApproval, reason: &str) -> ApprovalNotice {
-    ApprovalNotice {
-        id: asked.id.clone(),
-        run_id: asked.run_id.clone(),
-        tool: asked.tool.clone(),
-        arguments: asked.arguments.clone(),
-        reason: reason.to_owned(),
-        line: asked.line,
-        code_line: asked.code_line.clone(),
-        expires_ms: asked.expires_ms,
     }
 }
 

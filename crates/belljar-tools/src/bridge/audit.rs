@@ -2,15 +2,17 @@
 
 use std::time::Instant;
 
-use belljar_contract::hex;
+use belljar_contract::{ErrorCode, hex};
 use belljar_store::{AuditId, AuditRow, SENT};
 use belljar_wire::{ToolCall, ToolFault};
 use sha2::{Digest, Sha256};
 
 use super::{
-    AuditTiming, Bridge, RunContext, ToolReach, approval::store_failed, call::written_name,
+    AuditTiming, Bridge, RunContext, ToolReach,
+    approval::{Consent, store_failed},
+    call::written_name,
 };
-use crate::{PolicyDecision, PolicyVerdict, Tool, visible::line};
+use crate::{PolicyDecision, PolicyVerdict, Tool, crash::crash_point, visible::line};
 
 /// The audit row of a call, until it is written.
 #[derive(Debug)]
@@ -87,6 +89,35 @@ impl Audit {
             outcome: String::new(),
         });
         Self { row, decision, written: None, began: Instant::now() }
+    }
+
+    /// A rule that a person approved earlier covers the call.
+    pub(super) fn allowed_by(&mut self, reason: String) {
+        self.decision = "allowed";
+        if let Some(row) = &mut self.row {
+            row.reason = reason;
+        }
+    }
+
+    /// Records what a person decided about the call; the error refuses it.
+    pub(super) fn heed(&mut self, consent: Consent, name: &str) -> Result<(), ToolFault> {
+        let (decision, refused) = match consent {
+            Consent::Given => {
+                crash_point("approved");
+                self.decision = "approved";
+                return Ok(());
+            }
+            Consent::Denied => {
+                let message = format!("a person denied the call of {name}");
+                ("denied", ToolFault::new(ErrorCode::ApprovalDenied, message))
+            }
+            Consent::Expired => {
+                let message = format!("the call of {name} was not approved in time");
+                ("expired", ToolFault::new(ErrorCode::ApprovalExpired, message))
+            }
+        };
+        self.decision = decision;
+        Err(refused.of_tool(name))
     }
 
     pub(super) async fn end<T>(self, bridge: &Bridge, outcome: &Result<T, ToolFault>) {

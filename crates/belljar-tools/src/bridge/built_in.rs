@@ -2,9 +2,10 @@
 
 use std::fmt::Display;
 
+use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use belljar_contract::ErrorCode;
 use belljar_wire::{ToolCall, ToolFault};
-use serde::Deserialize;
+use serde::{Deserialize, de::IgnoredAny};
 use serde_json::{Value, json};
 
 use super::{Bridge, RunContext, call::how_to_get};
@@ -71,8 +72,8 @@ impl Bridge {
                     .tools()
                     .iter()
                     .filter(|tool| run.grants.may_use(&tool.qualified_name()));
-                let names: Vec<String> = allowed.map(Tool::qualified_name).collect();
-                Ok(ToolValue::Value(names.into()))
+                let all: Vec<Value> = allowed.map(in_code).collect();
+                Ok(ToolValue::Value(all.into()))
             }
             "load" => self.load(arguments(call, given)?).await,
             other => {
@@ -110,11 +111,11 @@ impl Bridge {
         let wanted = ToolQuery { grants: run.grants.clone(), ..ToolQuery::new(intent, k) };
         let hits = self.find(&catalogue, wanted).await;
         let shown = hits.iter().map(|hit| {
-            json!({
-                "name": hit.tool.qualified_name(),
-                "description": hit.tool.description,
-                "score": hit.score,
-            })
+            let mut found = in_code(&hit.tool);
+            if let Some(fields) = found.as_object_mut() {
+                fields.insert("score".to_owned(), hit.score.into());
+            }
+            found
         });
         shown.collect::<Vec<_>>().into()
     }
@@ -132,8 +133,22 @@ impl Bridge {
         };
         let Some(store) = &self.config.store else { return Err(unknown(id)) };
         let bytes = store.blob(id).await.map_err(|error| super::approval::store_failed(&error))?;
-        bytes.map(ToolValue::Json).ok_or_else(|| unknown(id))
+        bytes.map(loaded).ok_or_else(|| unknown(id))
     }
+}
+
+/// A stored value as code gets it: JSON as it is, other text as a string, anything else in base64.
+fn loaded(bytes: Vec<u8>) -> ToolValue {
+    if serde_json::from_slice::<IgnoredAny>(&bytes).is_ok() {
+        return ToolValue::Json(bytes);
+    }
+    let text = String::from_utf8(bytes);
+    ToolValue::Value(Value::String(text.unwrap_or_else(|binary| BASE64.encode(binary.as_bytes()))))
+}
+
+/// A tool as `tools.list` and `tools.search` give it to code.
+fn in_code(tool: &Tool) -> Value {
+    json!({ "name": tool.qualified_name(), "description": tool.description })
 }
 
 fn arguments<T: for<'de> Deserialize<'de>>(

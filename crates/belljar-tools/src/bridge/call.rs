@@ -6,20 +6,15 @@ use std::{
 };
 
 use belljar_contract::{ApprovalQuestion, ErrorCode};
-use belljar_store::{AuditId, AuditRow, Store};
+use belljar_store::{AuditId, AuditRow, ConsentTerms, Store};
 use belljar_wire::{ToolCall, ToolFault};
 use serde_json::{Map, Value};
 
-use super::{
-    Bridge, RunContext,
-    approval::{Consent, store_failed},
-    audit::Audit,
-};
+use super::{Bridge, RunContext, approval::store_failed, audit::Audit, standing::EarlierConsent};
 use crate::{
     CallTime, LISTING_TIMEOUT, PolicyDecision, PolicyVerdict, ResolveError, Tool, ToolGrants,
     ToolValue, UpstreamError, ValueShape, ValueShapeLimits,
     arguments::{self, ReadArguments},
-    crash::crash_point,
     value_of,
     visible::line,
 };
@@ -139,7 +134,7 @@ impl Bridge {
         let policy = &self.config.policy;
         let decision = policy.decide(&tool, trust, &self.overrides, &arguments, &run.grants);
         let mut audit = Audit::begin(self, run, call, &tool, &decision);
-        let allowed = self.admit(run, call, &tool, &decision, gate, &mut audit).await;
+        let allowed = self.admit(run, call, (&tool, &arguments), decision, gate, &mut audit).await;
         let outcome = match allowed {
             Err(fault) => Err(fault),
             Ok(()) => match gate.before_sending(audit.before_sending(self, &tool)).await {
@@ -159,8 +154,8 @@ impl Bridge {
         &self,
         run: &RunContext,
         call: &ToolCall,
-        tool: &Tool,
-        decision: &PolicyDecision,
+        (tool, arguments): (&Tool, &Map<String, Value>),
+        decision: PolicyDecision,
         gate: &impl Gate,
         audit: &mut Audit,
     ) -> Result<(), ToolFault> {
@@ -179,34 +174,43 @@ impl Bridge {
             }
             PolicyVerdict::Ask => {}
         }
+        let EarlierConsent { covered, void } = match self.is_asked_already(run, call).await? {
+            // What was decided about this very call counts, also after the run was resumed.
+            true => EarlierConsent::default(),
+            false => self.standing(run, tool, arguments, &decision).await,
+        };
+        if let Some(reason) = covered {
+            audit.allowed_by(reason);
+            return Ok(());
+        }
+        if !run.observer.may_wait() {
+            audit.decision = "denied";
+            let message =
+                format!("{name} needs the approval of a person, and the run does not wait for one");
+            let fault = ToolFault::new(ErrorCode::ApprovalDenied, message).of_tool(&*name);
+            let shown = line(&name, 120);
+            return Err(fault.with_hint(format!(
+                "run it without --no-wait, grant the tool with --tool {shown}, or allow it with a \
+                 rule in [permissions] of belljar.toml"
+            )));
+        }
         let Some(store) = &self.config.store else {
             let message = format!("{name} needs approval, but there is no project to record it in");
             return refused(ErrorCode::ApprovalDenied, message);
         };
+        let reason = void.into_iter().chain([decision.reason]).collect::<Vec<_>>().join("; ");
+        let terms = ConsentTerms {
+            widest: decision.widest,
+            session: run.session.clone(),
+            definition: self.definition(tool),
+        };
         gate.before_asking().await?;
-        let approval =
-            self.request_approval(store, run, call, &name, ApprovalQuestion::MayCall).await?;
+        let asked = (ApprovalQuestion::MayCall, terms);
+        let approval = self.request_approval(store, run, call, &name, asked).await?;
         gate.waits(true);
-        let consent = self.wait_for_consent(store, run, approval, &decision.reason).await;
+        let consent = self.wait_for_consent(store, run, approval, &reason).await;
         gate.waits(false);
-        match consent? {
-            Consent::Given => {
-                crash_point("approved");
-                audit.decision = "approved";
-                Ok(())
-            }
-            Consent::Denied => {
-                audit.decision = "denied";
-                refused(ErrorCode::ApprovalDenied, format!("a person denied the call of {name}"))
-            }
-            Consent::Expired => {
-                audit.decision = "expired";
-                refused(
-                    ErrorCode::ApprovalExpired,
-                    format!("the call of {name} was not approved in time"),
-                )
-            }
-        }
+        audit.heed(consent?, &name)
     }
 
     /// Makes the call itself, after everything that could refuse it.

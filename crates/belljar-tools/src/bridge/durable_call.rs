@@ -6,7 +6,9 @@ use std::sync::{
 };
 
 use belljar_contract::{ApprovalQuestion, ErrorCode};
-use belljar_store::{ApprovalState, AuditId, AuditRow, JournalRow, Lease, Store, StoreError};
+use belljar_store::{
+    ApprovalState, AuditId, AuditRow, ConsentTerms, JournalRow, Lease, Store, StoreError,
+};
 use belljar_wire::{GuestInput, StopReason, ToolCall, ToolFault};
 use tokio::sync::mpsc;
 
@@ -130,8 +132,10 @@ impl DurableCall {
         }
         let name = checked.tool.qualified_name();
         let question = ApprovalQuestion::MayRepeat { times_sent };
+        // A yes to repeat one call is a yes to nothing else.
+        let asked = (question, ConsentTerms::default());
         let approval =
-            self.bridge.request_approval(&self.gate.store, run, call, &name, question).await?;
+            self.bridge.request_approval(&self.gate.store, run, call, &name, asked).await?;
         let doubt = match approval.state {
             ApprovalState::Approved => Doubt::Retry,
             ApprovalState::Happened => {

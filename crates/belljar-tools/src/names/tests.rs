@@ -1,21 +1,12 @@
 //! What names mean, and that nothing but the names decides it.
 
 use proptest::prelude::*;
-use serde_json::json;
 
 use super::{Catalogue, ResolveError, Style, identifier};
-use crate::{Annotations, Tool, spelling::fold};
+use crate::{Tool, spelling::fold};
 
 fn tool(server: &str, name: &str) -> Tool {
-    Tool {
-        server: server.to_owned(),
-        name: name.to_owned(),
-        title: None,
-        description: None,
-        input_schema: json!({"type": "object"}),
-        output_schema: None,
-        annotations: Annotations::default(),
-    }
+    crate::bare_tool::bare_tool(server, name)
 }
 
 fn catalogue(names: &[(&str, &str)]) -> Catalogue {

@@ -3,17 +3,13 @@
 use serde_json::json;
 
 use super::{Finder, ToolQuery};
-use crate::{Annotations, Catalogue, Glob, Tool, ToolGrants};
+use crate::{Catalogue, Glob, Tool, ToolGrants};
 
 fn tool(server: &str, name: &str, description: &str) -> Tool {
     Tool {
-        server: server.to_owned(),
-        name: name.to_owned(),
-        title: None,
         description: Some(description.to_owned()),
         input_schema: json!({"type": "object", "properties": {"repo_path": {"type": "string"}}}),
-        output_schema: None,
-        annotations: Annotations::default(),
+        ..crate::bare_tool::bare_tool(server, name)
     }
 }
 

@@ -28,6 +28,19 @@ pub enum ServerConfigError {
         /// The server's name in the configuration.
         server: String,
     },
+    /// A program that starts packages gets no package: it would wait for input for ever.
+    #[error(
+        "server `{server}`: `{command}` starts a package, and `args` names none; for example \
+         `args`: {example}"
+    )]
+    NoPackage {
+        /// The server's name in the configuration.
+        server: String,
+        /// The program that is to be started.
+        command: String,
+        /// Arguments that name a package.
+        example: &'static str,
+    },
     /// It has both a command and a URL.
     #[error(
         "server `{server}` has both `command` and `url`; remove one, or choose one with `type`"

@@ -21,7 +21,8 @@ fn check_json(text: &str) -> Result<Vec<ServerSpec>, String> {
     let variables = variables();
     let around = Surroundings { variables: &variables, directory: Path::new("/project") };
     let servers = read_mcp_json(text).map_err(|error| error.to_string())?;
-    ServerSpec::check_all(servers, around).map_err(|error| error.to_string())
+    let specs = servers.into_iter().map(|(name, raw)| ServerSpec::check(&name, raw, around));
+    specs.collect::<Result<_, _>>().map_err(|error| error.to_string())
 }
 
 fn check(name: &str, raw: RawServer) -> Result<ServerSpec, String> {
@@ -42,8 +43,7 @@ fn servers_of_other_clients_are_read_as_they_write_them() {
                       "cwd": "sub", "autoApprove": ["*"], "timeout": 3},
             "remote": {"type": "streamable-http", "url": "https://example.com/mcp",
                        "headers": {"Authorization": "Bearer ${TOKEN}"}},
-            "plain": {"url": "http://localhost:1/mcp"},
-            "off": {"command": "${NOT_SET}", "disabled": true}}}"#,
+            "plain": {"url": "http://localhost:1/mcp"}}}"#,
     )
     .unwrap();
     let names: Vec<_> = servers.iter().map(ServerSpec::name).collect();

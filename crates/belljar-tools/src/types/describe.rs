@@ -7,8 +7,8 @@ use super::{
     typescript::names_of_definitions,
 };
 use crate::{
+    Tool,
     names::{Catalogue, Style},
-    tool::Tool,
     visible::prose,
 };
 

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::{
+    Tool,
     names::{Catalogue, Style},
     results::is_wrapped,
     schema::{ObjectType, Rest, Schema, Type},
     shape::ValueShape,
-    tool::Tool,
 };
 
 /// Shapes learned from results, by the qualified name of the tool.

@@ -11,9 +11,9 @@ use super::{
     text::{FIELD_TEXT, TOOL_TEXT, doc_string, mentioned, quoted, remark},
 };
 use crate::{
+    Tool,
     names::{Catalogue, Style, is_python_keyword},
     schema::{ObjectType, Schema, SchemaField, TupleType, Type},
-    tool::Tool,
 };
 
 /// What every program has, whatever the tools.

@@ -8,9 +8,9 @@ use super::{
     text::{FIELD_TEXT, TOOL_TEXT, doc_comment, mentioned, quoted},
 };
 use crate::{
+    Tool,
     names::{Catalogue, Style},
     schema::{ObjectType, Rest, Schema, TupleType, Type},
-    tool::Tool,
 };
 
 /// What every program has, whatever the tools.

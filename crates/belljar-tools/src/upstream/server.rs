@@ -26,7 +26,7 @@ use super::{
 use crate::ServerSpec;
 
 /// Enough for a server that has to be downloaded first.
-const START_TIMEOUT: Duration = Duration::from_secs(120);
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// The delay after the first failure; it doubles with each further one.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
@@ -272,7 +272,10 @@ impl Server {
     async fn start(self: Arc<Self>, tell: watch::Sender<StartOutcome>) {
         let begun = Instant::now();
         let opened = timeout(START_TIMEOUT, self.open()).await.unwrap_or_else(|_| {
-            Err(StartError::new(format!("it did not answer within {} s", START_TIMEOUT.as_secs())))
+            let why = format!("it did not answer within {} s", START_TIMEOUT.as_secs());
+            Err(StartError::new(why).with_hint(
+                "start it by hand to see what it does: a server speaks MCP on its standard streams",
+            ))
         });
         let (phase, outcome) = match opened {
             Ok(connection) => {

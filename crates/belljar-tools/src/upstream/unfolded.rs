@@ -2,21 +2,14 @@
 //!
 //! A server decides what it sends, so this is checked before anything is parsed.
 
+use belljar_wire::json::count_parts;
+
 /// A value of its own, or an entry of a map with its key.
 const VALUE_BYTES: usize = 64;
 
 /// About how many bytes of memory the values of a JSON text take.
 pub(super) fn unfolded_bytes(json: &str) -> usize {
-    let (mut values, mut in_string, mut is_escaped) = (1_usize, false, false);
-    for byte in json.bytes() {
-        match byte {
-            _ if is_escaped => is_escaped = false,
-            b'\\' => is_escaped = in_string,
-            b'"' => in_string = !in_string,
-            b',' | b'[' | b'{' if !in_string => values += 1,
-            _ => {}
-        }
-    }
+    let values = count_parts(json) + 1;
     json.len().saturating_add(values.saturating_mul(VALUE_BYTES))
 }
 

@@ -102,7 +102,8 @@ fn upstreams(
 ) -> Upstreams {
     let variables: BTreeMap<String, String> = std::env::vars().collect();
     let around = Surroundings { variables: &variables, directory: Path::new("/") };
-    let specs = ServerSpec::check_all(servers.into_iter().collect(), around).unwrap();
+    let specs =
+        servers.into_iter().map(|(name, raw)| ServerSpec::check(&name, raw, around).unwrap());
     Upstreams::new(specs, &directory.join("cache"), std::env::current_exe().unwrap())
 }
 

@@ -1,6 +1,13 @@
 //! S2: one text, one meaning.
 
-use super::{JsonFlaw, check_keys};
+use super::{JsonFlaw, check_keys, count_parts};
+
+#[test]
+fn parts_are_counted_outside_of_strings() {
+    assert_eq!(count_parts(r#""a,[{\",[""#), 0);
+    assert_eq!(count_parts("[1,[],{}]"), 5);
+    assert_eq!(count_parts(r#"{"a":"\\","b":2}"#), 2);
+}
 
 #[test]
 fn s2_a_key_that_is_written_twice_is_found_at_every_level() {

@@ -134,7 +134,7 @@ fn command(setup: &BashSetup, run: &RunCommand) -> io::Result<Command> {
             .arg(format!("{read_and_evaluate}{PREFIX}$REPLY\""))
             .stdin(nameless(setup, &run.code)?);
     }
-    command.arg(run.file_name.replace('\0', ""));
+    command.arg(run.file_name.replace('\0', "")).args(&run.arguments);
     set_environment(&mut command, setup, run);
     Ok(command)
 }

@@ -44,6 +44,7 @@ pub(super) struct CurrentRun {
     calls: Cell<Calls>,
     exit: Cell<Option<i32>>,
     missed_variables: RefCell<BTreeSet<String>>,
+    arguments: RefCell<Vec<String>>,
     pub(super) random: Generator,
 }
 
@@ -78,6 +79,7 @@ impl CurrentRun {
             calls: Cell::default(),
             exit: Cell::new(None),
             missed_variables: RefCell::default(),
+            arguments: RefCell::default(),
             random: Generator::default(),
         })
     }
@@ -171,6 +173,16 @@ impl CurrentRun {
     /// The names of all of them.
     pub(super) fn variables(&self) -> Vec<String> {
         self.env.borrow().keys().cloned().collect()
+    }
+
+    /// The command-line arguments of the code.
+    pub(super) fn arguments(&self) -> Vec<String> {
+        self.arguments.borrow().clone()
+    }
+
+    /// Sets the arguments of the run that begins.
+    pub(super) fn set_arguments(&self, arguments: Vec<String>) {
+        self.arguments.replace(arguments);
     }
 
     /// The granted paths that the host has listed.

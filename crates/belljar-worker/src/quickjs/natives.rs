@@ -33,6 +33,8 @@ pub(super) fn install<'js>(
     native.set("variable", Function::new(ctx.clone(), variable)?)?;
     let granted = current.clone();
     native.set("variables", Function::new(ctx.clone(), move || granted.variables())?)?;
+    let given = current.clone();
+    native.set("arguments", Function::new(ctx.clone(), move || given.arguments())?)?;
     let granted = current.clone();
     native.set("grantedPaths", Function::new(ctx.clone(), move || granted.paths())?)?;
     let clock = current.clone();

@@ -46,6 +46,7 @@ pub(crate) fn command(code: &str) -> RunCommand {
     RunCommand {
         language: Language::Python,
         file_name: "main.py".into(),
+        arguments: Vec::new(),
         limits: GuestLimits {
             memory_bytes: 2 << 30,
             wall_ms: 20_000,

@@ -128,6 +128,9 @@ fn what_cannot_be_had_is_told_with_its_remedy() {
             ("!pip install nosuchpackage", Told("Nothing can be installed during a run")),
             ("%pip install nosuchpackage\nimport x", Told("nosuchpackage is not installed here")),
             ("%%timeit\n1 + 1", Told("%timeit is for notebooks")),
+            ("%%bash\nls", Told("with language bash")),
+            ("files = !ls\nfiles", Told("with language bash")),
+            ("?print", Told("use help(name)")),
             ("!ls -la", Told("language bash")),
             ("import nosuchmodule", Told("is not installed here")),
             ("import os\nos.environ['API_KEY']", Told("Grant it with --env API_KEY.")),
@@ -148,6 +151,34 @@ fn what_cannot_be_had_is_told_with_its_remedy() {
     assert!(!read.hint().contains("makedirs"), "{}", read.hint());
     let write = run_command(Python::Plain, &command("open('docs/a.txt', 'w')"));
     assert!(write.hint().contains("os.makedirs("), "{}", write.hint());
+}
+
+/// Code that catches the error leaves the attempt in the log, also if it fails of what is missing then.
+#[test]
+fn attempts_to_reach_a_host_are_told_even_if_the_code_catches_them() {
+    let caught = "import urllib.request\ntry:\n    urllib.request.urlopen('http://nowhere.invalid/x')\n\
+                  except Exception:\n    rows = []\nlen(rows)";
+    let outcome = run_command(Python::Plain, &command(caught));
+    assert_eq!((&outcome.error, &outcome.value), (&None, &json!(0)));
+    assert_eq!(outcome.denied, ["network: nowhere.invalid"]);
+    let later = run_command(Python::Plain, &command(&format!("{caught}\nrows[0]")));
+    assert!(later.failure().message.starts_with("IndexError"), "{:?}", later.error);
+    assert_eq!(later.denied, ["network: nowhere.invalid"]);
+    // Controls: an error that ends the run is told once, by its line, and other code has no such lines.
+    let uncaught = "import urllib.request\nurllib.request.urlopen('http://nowhere.invalid')";
+    let outcome = run_command(Python::Plain, &command(uncaught));
+    assert_eq!(outcome.denied, ["urllib.request.urlopen('http://nowhere.invalid')"]);
+    assert_eq!(run_command(Python::Plain, &command("1")).denied, Vec::<String>::new());
+}
+
+/// Functions of `atexit` run however the program ends.
+#[test]
+fn exit_functions_run_after_an_exit_with_a_status() {
+    for status in ["0", "2", "'no'"] {
+        let code = format!("import atexit, sys\natexit.register(print, 'bye')\nsys.exit({status})");
+        let outcome = run_command(Python::Plain, &command(&code));
+        assert_eq!(outcome.stdout(), "bye\n", "{status}");
+    }
 }
 
 #[test]

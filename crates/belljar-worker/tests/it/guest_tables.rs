@@ -120,20 +120,57 @@ fn a1_iso_like_dates_are_written_as_in_node() {
     check_values(include_str!("guest/locales.txt"));
 }
 
-/// A7: a locale that is not here is never taken for American without a word.
+/// A7: a locale that is not here is never taken for another without a word.
 #[test]
 fn a7_a_locale_that_is_not_here_is_told() {
-    let code = "for (let i = 0; i < 3; i++) new Date(0).toLocaleDateString('ko-KR'); (5).toLocaleString('de')";
+    let code = "for (let i = 0; i < 3; i++) new Date(0).toLocaleDateString('et-EE'); (5).toLocaleString('de')";
     let outcome = run(code);
-    let told = "[intl] the locale ko-KR is not available: written as en-US";
+    let told = "[intl] the locale et-EE is not available: written as en-US";
     assert_eq!(outcome.printed(Stream::Log), told);
     // Control: one that is here is not told.
-    for locale in ["de", "de-DE", "en-CA", "sv-SE", "en-GB", "en-AU", "pt-BR"] {
+    for locale in
+        ["de", "de-DE", "de-CH", "en-CA", "sv-SE", "en-GB", "pt-BR", "ko-KR", "zh-TW", "nb-NO"]
+    {
         let code = format!("(5).toLocaleString('{locale}')");
         assert_eq!(run(&code).printed(Stream::Log), "", "{locale}");
     }
-    assert_eq!(
-        run("(5).toLocaleString('de-CH')").printed(Stream::Log),
-        "[intl] the locale de-CH is not available: written as de"
-    );
+}
+
+/// A7: nor is another country of a language, a calendar, digits, or an order of texts.
+#[test]
+fn a7_what_is_not_here_of_a_locale_is_told() {
+    for (code, told) in [
+        ("(5).toLocaleString('de-LU')", "the locale de-LU is not available: written as de"),
+        ("(5).toLocaleString('en-PK')", "the locale en-PK is not available: written as en-001"),
+        (
+            "new Date(0).toLocaleDateString('ja-JP-u-ca-japanese')",
+            "the calendar japanese is not available: written in gregory",
+        ),
+        (
+            "new Date(0).toLocaleDateString('en', { calendar: 'hebrew' })",
+            "the calendar hebrew is not available: written in gregory",
+        ),
+        (
+            "(5).toLocaleString('zh-u-nu-hanidec')",
+            "the numbering system hanidec is not available: written in latn",
+        ),
+        (
+            "['b', '北京', '上海'].sort(new Intl.Collator('zh').compare)",
+            "the order of zh is not available: texts are ordered by code point",
+        ),
+    ] {
+        assert_eq!(run(code).printed(Stream::Log), format!("[intl] {told}"), "{code}");
+    }
+    // Control: what is here is used, and not told.
+    for (code, expected) in [
+        ("return new Date(0).toLocaleDateString('th-TH-u-ca-gregory')", "1/1/1970"),
+        ("return (15).toLocaleString('hi-IN-u-nu-deva')", "\u{967}\u{96b}"),
+        ("return ['z', 'ö', 'a', 'å'].sort(new Intl.Collator('sv').compare).join('')", "azåö"),
+    ] {
+        let outcome = run(code);
+        assert_eq!(
+            (outcome.value.as_str(), outcome.printed(Stream::Log)),
+            (Some(expected), String::new())
+        );
+    }
 }

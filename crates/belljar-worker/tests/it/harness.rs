@@ -84,6 +84,7 @@ pub(crate) fn command(code: &str) -> RunCommand {
     RunCommand {
         language: Language::TypeScript,
         file_name: "main.ts".into(),
+        arguments: Vec::new(),
         limits: GuestLimits {
             memory_bytes: 256 << 20,
             wall_ms: 20_000,

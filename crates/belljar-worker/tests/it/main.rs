@@ -39,6 +39,7 @@ mod guest_on_demand;
 mod guest_tables;
 mod guest_web;
 mod harness;
+mod intl_table;
 mod quickjs_denied;
 mod quickjs_deno;
 mod quickjs_errors;

@@ -77,6 +77,7 @@ const WORKING: &[(&str, &str)] = &[
     ("const c = new AbortController(); c.abort(); c.signal.aborted", r#"true"#),
     ("globalThis === global", r#"true"#),
     ("structuredClone(new Map([['a', [1]]]))", r#"{"a": [1]}"#),
+    ("new Map([[new Date(0), 1]])", r#"{"1970-01-01T00:00:00.000Z": 1}"#),
     ("new Set(['b', 'a']).size", r#"2"#),
 ];
 
@@ -100,6 +101,31 @@ fn a1_what_models_write_prints() {
             "body\nexit 0\n",
         ),
         ("console.log(new Headers({ a: '1' }))", "Headers { a: '1' }\n"),
+        (
+            "import { inspect } from 'util'; class Money { constructor(n) { this.n = n } [inspect.custom]() { return `<${this.n}>` } } console.log(new Money(5), [new Money(6)], Money.prototype.constructor === Money)",
+            "<5> [ <6> ] true\n",
+        ),
+        (
+            "class Tree { [Symbol.for('nodejs.util.inspect.custom')](depth, options, inspect) { return { depth, text: inspect('x', options), self: this === it } } } const it = new Tree(); console.log(it)",
+            "{ depth: 2, text: \"'x'\", self: true }\n",
+        ),
+        (
+            "URL.length; Headers.length; console.log(Object.assign(Object.create(null), { a: 1 }))",
+            "[Object: null prototype] { a: 1 }\n",
+        ),
+        (
+            "console.log(String(new Date(0)), new Date(0).toTimeString(), `${new Date(NaN)}`)",
+            "Thu Jan 01 1970 00:00:00 GMT+0000 (Coordinated Universal Time) 00:00:00 GMT+0000 (Coordinated Universal Time) Invalid Date\n",
+        ),
+        (
+            "try { new Date(NaN).toISOString() } catch (e) { console.log(`${e}`) }",
+            "RangeError: Invalid time value\n",
+        ),
+        (
+            "try { await Promise.any([Promise.reject(1)]) } catch (e) { console.log(`${e}`, e.errors) }",
+            "AggregateError: All promises were rejected [ 1 ]\n",
+        ),
+        ("console.log(await Promise.any([Promise.reject(1), 2]))", "2\n"),
     ] {
         let outcome = run(code);
         assert_eq!((outcome.error.as_ref(), outcome.stdout().as_str()), (None, printed), "{code}");
@@ -169,6 +195,11 @@ const REFUSED: &[(&str, &str, &str)] = &[
         "does not provide an export named 'createReadStream'",
         "readFile",
     ),
+    (
+        "import { Worker } from 'node:worker_threads'; new Worker('x.js')",
+        "module \"node:worker_threads\" cannot be imported",
+        "no threads",
+    ),
     ("new Worker('x.js')", "Worker needs a thread of its own", "Promise.all"),
     ("localStorage.getItem('x')", "localStorage does not exist here", "`context`"),
     ("describe('x', () => {})", "describe does not exist here", "node:assert"),
@@ -197,6 +228,8 @@ fn a8_losses_are_marked() {
     for (code, lossy) in [
         ("new Map<any, number>([[1, 1], ['1', 2]])", true),
         ("new Map([['a', 1], ['b', 2]])", false),
+        ("new Map([[[1, 2], 1]])", true),
+        ("new Map([[Symbol('a'), 1]])", true),
         ("'\\ud800'", true),
         ("({ '\\udc00': 1 })", true),
         ("'😀'", false),

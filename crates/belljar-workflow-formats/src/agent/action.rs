@@ -9,7 +9,7 @@ use crate::fault::{Diagnostics, shortened};
 use crate::fields::{FieldReader, expected, milliseconds, text};
 use crate::tasks::is_tool_name;
 use crate::tree::{FileNode, FileTree, Position};
-use belljar_contract::{EngineName, LimitsRequest, TaskGrants};
+use belljar_contract::{EngineName, Language, LimitsRequest, TaskGrants};
 use belljar_workflow::{Action, Code, ResultShape, SandboxAction, ToolAction};
 
 /// `settings.code`: defaults for all code of a file.
@@ -66,7 +66,7 @@ impl CodeSettings {
     /// The code of a node: it sees `state` as a name, and its result goes into the state.
     pub(super) fn node(
         &self,
-        (language, engine): (String, Option<EngineName>),
+        (language, engine): (Language, Option<EngineName>),
         code: String,
         context: Map<String, Value>,
     ) -> Code {
@@ -339,7 +339,7 @@ impl Steps<'_, '_> {
         &mut self,
         at: Position,
         fields: &mut FieldReader<'_>,
-    ) -> Option<(String, Option<EngineName>)> {
+    ) -> Option<(Language, Option<EngineName>)> {
         let language = LanguageFields::take(fields, self.notes);
         language.read(("python", at), self.options, self.notes)
     }

@@ -7,6 +7,7 @@ use crate::code::{self, LanguageFields};
 use crate::expression::{is_template, quoted};
 use crate::fields::{FieldReader, expected, text};
 use crate::tree::{FileNode, FileTree, Position};
+use belljar_contract::Language;
 use belljar_workflow::reducer_of;
 use belljar_workflow::{Action, Reducer};
 
@@ -26,7 +27,7 @@ impl Steps<'_, '_> {
         };
         let usual = (language_of(&source), run.at);
         let language = language.read(usual, self.options, self.notes)?;
-        self.warn_about_code(&language.0, &source, run.at);
+        self.warn_about_code(language.0, &source, run.at);
         let code = self.code.node(language, source.clone(), self.given(&source));
         allowed.then_some(Action::CodeExecution(code))
     }
@@ -60,7 +61,7 @@ impl Steps<'_, '_> {
     }
 
     /// Warns about code that does something else here than its author may expect.
-    fn warn_about_code(&mut self, language: &str, source: &str, at: Position) {
+    fn warn_about_code(&mut self, language: Language, source: &str, at: Position) {
         if source.contains("secrets[") || source.contains("secrets.") {
             let help = "configure the secret for the MCP server that needs it";
             self.notes.warn(at, "code cannot read `secrets`", help);
@@ -70,7 +71,7 @@ impl Steps<'_, '_> {
                 "read the value from `state` in the code: a rendered value could be run as code";
             self.notes.warn(at, "`{{ }}` in the code of a node is not rendered", help);
         }
-        if language == "python" && ends_with_a_name(source) {
+        if language == Language::Python && ends_with_a_name(source) {
             let help = "`return` them in a mapping, or set `state[…]`";
             self.notes.warn(at, "variables that the code sets do not go into the state", help);
         }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use belljar_contract::Language;
 use serde_json::{Map, Value, json};
 
 use super::action::{CodeSettings, seconds};
@@ -378,7 +379,7 @@ fn put_result(task: &mut Task, output: Map<String, Value>) {
         }
         // The last expression of JavaScript is a value too, whether or not its author meant it.
         Action::CodeExecution(code) if code.shape == ResultShape::Node => {
-            let script = matches!(code.language.as_str(), "javascript" | "typescript");
+            let script = matches!(code.language, Language::JavaScript | Language::TypeScript);
             (true, !script || code.code.contains("return"))
         }
         Action::CodeExecution(_) | Action::McpTool(_) | Action::Sandbox(_) => (!is_said, true),

@@ -119,19 +119,23 @@ impl TaskReader<'_, '_> {
             (grants, limits) = (grants.and(&more_grants), limits.or(&more_limits));
         }
         let shape = fields.take(&["shape"], self.notes).and_then(|node| self.shape(node));
+        // Before the first `?`: a field that is not taken is reported as unknown.
+        let template = fields.flag(&["template"], self.notes).unwrap_or(false);
+        let files = fields.flag(&["files"], self.notes).or(has_files).unwrap_or(false);
+        let no_room = fields.flag(&["no_room"], self.notes).unwrap_or(has_files == Some(false));
         let (language, engine) = language?;
         let code = Code {
             language,
             engine,
             code: source?,
-            template: fields.flag(&["template"], self.notes).unwrap_or(false),
+            template,
             shape: shape.unwrap_or_default(),
             context,
             intent,
             grants,
             limits: Box::new(limits),
-            files: fields.flag(&["files"], self.notes).or(has_files).unwrap_or(false),
-            no_room: fields.flag(&["no_room"], self.notes).unwrap_or(has_files == Some(false)),
+            files,
+            no_room,
         };
         allowed.then_some(code)
     }

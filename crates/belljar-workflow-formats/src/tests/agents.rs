@@ -1,5 +1,6 @@
 //! F8: what the nodes of an agent do.
 
+use belljar_contract::Language;
 use serde_json::json;
 
 use super::{good, ids, task, warnings};
@@ -25,7 +26,7 @@ nodes:
     assert!(start.merge_result);
     let count = task(&read.dag, "count");
     let Action::CodeExecution(code) = &count.action else { panic!() };
-    assert_eq!((code.language.as_str(), code.shape), ("python", ResultShape::Node));
+    assert_eq!((code.language, code.shape), (Language::Python, ResultShape::Node));
     assert_eq!(code.context["state"], json!("{{ state }}"));
     assert!(count.merge_result && count.output.is_empty());
     assert_eq!(count.depends_on, ["__start__"]);
@@ -62,7 +63,7 @@ nodes:
     assert_eq!(b.limits.output_bytes, Some(65_536));
     assert_eq!(a.grants.modules, Some(vec!["json".into()]));
     assert_eq!(b.grants.modules, Some(vec!["math".into()]));
-    assert_eq!((b.language.as_str(), b.files), ("javascript", true));
+    assert_eq!((b.language, b.files), (Language::JavaScript, true));
     assert_eq!((a.template, c.template), (false, true));
     assert_eq!(c.context["n"], json!("{{ state.n }}"));
     assert_eq!(task(&read.dag, "a").output["out"], json!("{{ result }}"));
@@ -77,7 +78,7 @@ fn f8_defaults_of_code_without_settings() {
         (limits.timeout_ms, limits.memory_mb, limits.output_bytes),
         (Some(30_000), Some(256), Some(65_536))
     );
-    assert_eq!(code.language, "python");
+    assert_eq!(code.language, Language::Python);
 }
 
 #[test]
@@ -97,9 +98,7 @@ nodes:
         let Action::Sandbox(sandbox) = &task(&read.dag, id).action else { panic!("{id}") };
         sandbox.clone()
     };
-    assert!(
-        matches!(sandbox("make"), SandboxAction::Create { language, .. } if language == "python")
-    );
+    assert!(matches!(sandbox("make"), SandboxAction::Create { language: Language::Python, .. }));
     let SandboxAction::Execute { sandbox_id, code, .. } = sandbox("use") else { panic!() };
     assert_eq!(sandbox_id, json!("{{ state.box.sandbox_id }}"));
     // Braces that are code stay code.

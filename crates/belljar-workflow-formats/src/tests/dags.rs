@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{good, ids, task, warnings};
 use crate::{CodeExecution, Format, FormatOptions, read, read_tasks};
-use belljar_contract::Access;
+use belljar_contract::{Access, Language};
 use belljar_workflow::{
     Action, AtLimit, Compensation, Decider, OnError, Reducer, SandboxAction, Wait,
 };
@@ -37,7 +37,7 @@ fn f8_code_with_its_sandbox_config_in_both_spellings() {
             }}, {{"id": "x", "tool": "a:b"}}]}}"#
         ));
         let Action::CodeExecution(code) = &task(&read.dag, "sum").action else { panic!() };
-        assert_eq!(code.language, "typescript");
+        assert_eq!(code.language, Language::TypeScript);
         assert_eq!(code.intent.as_deref(), Some("add"));
         assert_eq!(code.limits.timeout_ms, Some(5000));
         assert_eq!(code.limits.memory_mb, Some(128));
@@ -90,7 +90,7 @@ tasks:
     let Action::Sandbox(SandboxAction::Create { language, .. }) = &task(dag, "box").action else {
         panic!()
     };
-    assert_eq!(language, "python");
+    assert_eq!(*language, Language::Python);
     let Action::Loop(again) = &task(dag, "again").action else { panic!() };
     assert_eq!(again.condition.as_deref(), Some("state.n < 3"));
     assert_eq!((again.max_rounds, again.at_limit), (5, AtLimit::End));
@@ -136,7 +136,7 @@ tasks:
     let c = task(&read.dag, "c");
     assert_eq!(c.on_error, OnError::Continue);
     assert!(
-        matches!(&c.compensate, Some(Compensation::Code(code)) if code.language == "javascript")
+        matches!(&c.compensate, Some(Compensation::Code(code)) if code.language == Language::JavaScript)
     );
     assert_eq!(read.dag.settings.concurrency, 3);
     assert_eq!(read.dag.settings.decided_by, Decider::Human);

@@ -1,6 +1,6 @@
 //! A12: code in a file may name its engine, wherever it may name its language.
 
-use belljar_contract::EngineName;
+use belljar_contract::{EngineName, Language};
 use belljar_workflow::{Action, SandboxAction, Task};
 
 use super::{faults, good, told};
@@ -21,33 +21,33 @@ nodes:
 ";
 
 /// The language and the engine of each task that has code.
-fn engines(text: &str) -> Vec<(String, Option<EngineName>)> {
+fn engines(text: &str) -> Vec<(Language, Option<EngineName>)> {
     let of = |task: &Task| {
         if let Action::CodeExecution(code) = &task.action {
-            return Some((code.language.clone(), code.engine));
+            return Some((code.language, code.engine));
         }
         let Action::Sandbox(SandboxAction::Create { language, engine, .. }) = &task.action else {
             return None;
         };
-        Some((language.clone(), *engine))
+        Some((*language, *engine))
     };
     good(text).dag.tasks.iter().filter_map(of).collect()
 }
 
 #[test]
 fn a12_an_engine_is_read_and_gives_the_language_if_none_is_said() {
-    let some = |language: &str, engine| (language.to_owned(), Some(engine));
+    let some = |language, engine| (language, Some(engine));
     let expected = [
-        some("python", EngineName::CPython),
-        some("javascript", EngineName::QuickJs),
-        ("typescript".to_owned(), None),
-        some("bash", EngineName::Bash),
+        some(Language::Python, EngineName::CPython),
+        some(Language::JavaScript, EngineName::QuickJs),
+        (Language::TypeScript, None),
+        some(Language::Bash, EngineName::Bash),
     ];
     assert_eq!(engines(DAG), expected);
     let expected = [
-        some("typescript", EngineName::QuickJs),
-        some("python", EngineName::CPython),
-        some("bash", EngineName::Bash),
+        some(Language::TypeScript, EngineName::QuickJs),
+        some(Language::Python, EngineName::CPython),
+        some(Language::Bash, EngineName::Bash),
     ];
     assert_eq!(engines(AGENT), expected);
 }

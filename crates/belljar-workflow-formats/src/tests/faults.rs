@@ -1,7 +1,7 @@
 //! Faults say the file, the line, the node and what to do.
 
 use super::{faults, good, told, warnings};
-use crate::{FormatOptions, read};
+use crate::{CodeExecution, FormatOptions, read};
 
 #[test]
 fn f8_several_faults_at_once_in_the_order_of_the_file() {
@@ -267,4 +267,17 @@ edges:
     flow.yaml:5:20: `c`: variables that the code sets do not go into the state; `return` them in a mapping, or set `state[…]`
     flow.yaml:8:19: no edge starts at `__start__`: the agent begins with `a`; add an edge from `__start__`
     ");
+}
+
+/// A fault in one field hides no other: `files` and `template` are not called unknown with it.
+#[test]
+fn f8_the_shell_that_is_off_is_the_only_fault() {
+    let options = FormatOptions { code: CodeExecution::On };
+    let flow = "
+tasks:
+  - {id: a, code: ls, language: bash, files: true, template: true, no_room: false}
+";
+    let all = told(read("flow.yaml", flow, &options));
+    assert!(all.contains("the shell is off"), "{all}");
+    assert_eq!(all.lines().count(), 1, "{all}");
 }

@@ -78,14 +78,6 @@ impl Checker<'_> {
     }
 
     fn code(&mut self, code: &Code, sight: &VisibleNames<'_>, place: &str) {
-        if code.language.trim().is_empty() {
-            self.fault(
-                sight.path,
-                &format!("{place}language"),
-                "the language is missing",
-                Vec::new(),
-            );
-        }
         if code.code.trim().is_empty() {
             self.fault(sight.path, &format!("{place}code"), "the code is missing", Vec::new());
         }
@@ -103,9 +95,6 @@ impl Checker<'_> {
 
     fn sandbox(&mut self, action: &SandboxAction, sight: &VisibleNames<'_>) {
         match action {
-            SandboxAction::Create { language, .. } if language.trim().is_empty() => {
-                self.fault(sight.path, "language", "the language is missing", Vec::new());
-            }
             SandboxAction::Create { .. } | SandboxAction::List => {}
             SandboxAction::Execute { sandbox_id, code, .. } => {
                 self.templates(sandbox_id, sight, "sandbox_id");

@@ -1,15 +1,15 @@
 //! Code in a graph: its text, its grants and its limits.
 
-use belljar_contract::{EngineName, Limit, LimitsRequest, TaskGrants};
+use belljar_contract::{EngineName, Language, Limit, LimitsRequest, TaskGrants};
 use serde::{Deserialize, Serialize, Serializer, ser::SerializeMap as _};
 use serde_json::{Map, Value};
 
 /// Code and what it may reach and use.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Code {
-    /// `python`, `typescript`, `javascript`, `bash`.
-    pub language: String,
+    /// The language of the code; Python in a graph that states none.
+    pub language: Language,
     /// The engine that runs it; `None` is the operator's for its language. Written only if it is stated,
     /// because the hash of this text names the run of a task.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -33,6 +33,24 @@ pub struct Code {
     pub files: bool,
     /// Whether the code has no writable files at all, neither its own nor the workflow's.
     pub no_room: bool,
+}
+
+impl Default for Code {
+    fn default() -> Self {
+        Self {
+            language: Language::Python,
+            engine: None,
+            code: String::new(),
+            template: false,
+            shape: ResultShape::default(),
+            context: Map::new(),
+            intent: None,
+            grants: TaskGrants::default(),
+            limits: Box::default(),
+            files: false,
+            no_room: false,
+        }
+    }
 }
 
 /// What the result of a code task holds.
@@ -79,7 +97,7 @@ mod tests {
     /// was before there were any.
     #[test]
     fn f6_an_engine_is_written_only_if_it_is_stated() {
-        let mut code = Code { language: "python".into(), code: "1".into(), ..Code::default() };
+        let mut code = Code { code: "1".into(), ..Code::default() };
         let rest = r#""code":"1","template":false,"shape":"value","context":{},"intent":null,"grants":{"tools":null,"read":[],"write":false,"env":[],"modules":null,"commands":[],"permissive":false},"limits":{"timeout_ms":null,"memory_mb":null,"output_bytes":null,"tool_calls":null},"files":false,"no_room":false}"#;
         let text = |code: &Code| serde_json::to_string(code).unwrap_or_default();
         assert_eq!(text(&code), format!(r#"{{"language":"python",{rest}"#));

@@ -5,6 +5,7 @@ use belljar_contract::WorkflowStatus;
 use super::Machine;
 use super::decide::DecisionAnswer;
 use super::parts::{NodeId, NodeStop};
+use super::view::SHOWN;
 use crate::command::{Acknowledgement, WorkflowCommand, is_agent};
 use crate::effect::{Effect, TaskFailure};
 use crate::event::WorkflowEventKind;
@@ -129,6 +130,12 @@ impl Machine {
 
     pub(super) fn unknown_task(&self, task: &str) -> String {
         let names: Vec<String> = self.nodes.iter().map(|node| node.name.clone()).collect();
-        format!("there is no task {task}{}", did_you_mean(&near(task, &names)))
+        let near = near(task, &names);
+        if near.is_empty() && !names.is_empty() {
+            let more = if names.len() > SHOWN { ", …" } else { "" };
+            let shown: Vec<String> = names.into_iter().take(SHOWN).collect();
+            return format!("there is no task {task}; tasks: {}{more}", shown.join(", "));
+        }
+        format!("there is no task {task}{}", did_you_mean(&near))
     }
 }

@@ -197,7 +197,7 @@ impl Machine {
         let number: Option<u64> = id.strip_prefix('d').and_then(|number| number.parse().ok());
         let pending = number.and_then(|number| self.decisions.get(&number));
         let (Some(number), Some(pending)) = (number, pending) else {
-            return Err(format!("no decision {id} is open"));
+            return Err(self.unknown_decision(id));
         };
         let (kind, node) = (pending.decision.kind, pending.node);
         if kind == DecisionKind::InDoubt {

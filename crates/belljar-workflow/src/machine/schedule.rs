@@ -275,7 +275,7 @@ impl Machine {
         let (task, attempt) = (node.name.clone(), node.attempt);
         let mut language = None;
         if let Action::CodeExecution(code) = &def.action {
-            language = Some(code.language.clone());
+            language = Some(code.language);
         }
         let kind = kind(&def.action).to_owned();
         self.emit(WorkflowEventKind::TaskStarted {

@@ -11,6 +11,9 @@ use crate::command::Acknowledgement;
 use crate::dag::{Action, Dag};
 use crate::effect::{RollbackReport, TaskFailure, WorkflowDecision};
 
+/// How many choices a refusal names.
+pub(super) const SHOWN: usize = 20;
+
 static NONE: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
 
 impl Machine {
@@ -166,6 +169,16 @@ impl Machine {
         all.extend(self.strays.iter().cloned());
         all.extend(self.undoing());
         all
+    }
+
+    /// Why there is no decision of this id to answer, with the decisions that are open.
+    pub fn unknown_decision(&self, id: &str) -> String {
+        let open: Vec<String> =
+            self.decisions().iter().take(SHOWN).map(|one| one.id.clone()).collect();
+        match open.is_empty() {
+            true => format!("no decision {id} is open, and no other"),
+            false => format!("no decision {id} is open; open decisions: {}", open.join(", ")),
+        }
     }
 
     /// The report of the last rollback.

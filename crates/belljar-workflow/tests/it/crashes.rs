@@ -232,7 +232,7 @@ async fn f6_a_host_that_dies_while_going_back() {
         let driven = second.run("flow", &CancellationToken::new()).await.unwrap();
         assert_eq!(driven.status, WorkflowStatus::Paused, "point {point}");
         let answer = flows.answer("flow", "back", Duration::ZERO).await.unwrap().unwrap();
-        assert!(answer.is_accepted(), "point {point}: {answer:?}");
+        assert!(answer.refused.is_none(), "point {point}: {answer:?}");
         let machine = flows.look("flow", None).await.unwrap();
         let report = machine.last_rollback().unwrap();
         let refunds = |id: &str| {
@@ -288,7 +288,7 @@ async fn f5_commands_survive_a_host_that_dies() {
         assert_eq!(world.counts().len(), 3, "point {point}");
         for (id, _) in &commands {
             let answer = flows.answer("flow", id, Duration::ZERO).await.unwrap().unwrap();
-            assert_eq!(answer.is_accepted(), *id != "wrong", "point {point}: {answer:?}");
+            assert_eq!(answer.refused.is_none(), *id != "wrong", "point {point}: {answer:?}");
         }
         let events = events(&flows, "flow").await;
         let count = |wanted: fn(&WorkflowEventKind) -> bool| {

@@ -194,7 +194,7 @@ async fn f3_a_fork_goes_its_own_way() {
     flows.send("fork", "on", "test", &WorkflowCommand::Continue, 1).await.unwrap();
     let driven = driver.run("fork", &never()).await.unwrap();
     let answer = flows.answer("fork", "back", Duration::ZERO).await.unwrap().unwrap();
-    assert!(answer.is_accepted(), "{answer:?}");
+    assert!(answer.refused.is_none(), "{answer:?}");
     assert!(
         [WorkflowStatus::Completed, WorkflowStatus::Paused].contains(&driven.status),
         "{driven:?}"
@@ -447,7 +447,7 @@ async fn f5_a_command_from_another_process_is_heard() {
         let approve = WorkflowCommand::Approve { decision, value: None };
         flows.send("flow", "yes", "test", &approve, 1).await.unwrap();
         let answer = flows.answer("flow", "yes", Duration::from_secs(20)).await.unwrap();
-        assert!(answer.unwrap().is_accepted());
+        assert!(answer.unwrap().refused.is_none());
     });
     assert_eq!(driven.unwrap().status, WorkflowStatus::Completed);
     assert_eq!(world.done().len(), 1);

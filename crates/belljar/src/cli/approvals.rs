@@ -1,18 +1,21 @@
 //! `belljar approvals`: lists tool calls that wait for a person, and records decisions.
 
+mod decide;
 pub(crate) mod prompt;
+mod rules;
 pub(crate) mod text;
 
-use std::{io, io::Write as _, process::ExitCode};
+use std::{collections::BTreeMap, io, io::Write as _, process::ExitCode};
 
 use anyhow::Context as _;
-use belljar_contract::{ApprovalKind, RunId, RunStatus, Verdict};
-use belljar_project::{Project, is_owner_alive, now_ms};
-use belljar_store::{Approval, ApprovalState, Approvals, DecideError, Store, StoreError};
+use belljar_contract::{ApprovalKind, Verdict, shell_word};
+use belljar_project::{Project, now_ms};
+use belljar_store::{Approval, ApprovalState, Approvals, GivenRule, Store};
+use belljar_tools::{Decisions, StandingRule};
 use belljar_wire::json::check_keys;
 use serde::{Serialize, de::IgnoredAny};
 use serde_json::value::RawValue;
-use text::{Extent, all_arguments, arguments, arguments_in_line, cut_note, name_in_line, place};
+use text::{Extent, all_arguments, arguments, cut_note, name_in_line, place};
 
 use super::{
     arguments::{
@@ -37,29 +40,59 @@ pub(crate) fn approvals(
     arguments: &ApprovalsArguments,
     project: &Project,
 ) -> anyhow::Result<ExitCode> {
-    let store = existing_store(project)?;
+    let desk = Desk { project, store: existing_store(project)? };
     runtime()?.block_on(async {
         match &arguments.command {
-            None => list(arguments.list, store.as_ref()).await,
-            Some(ApprovalsCommand::List(arguments)) => list(*arguments, store.as_ref()).await,
-            Some(ApprovalsCommand::Show(arguments)) => show(arguments, store.as_ref()).await,
-            Some(ApprovalsCommand::Approve(decide)) => {
-                decide_all(decide, &Verdict::Approve, store.as_ref()).await
-            }
+            None => list(arguments.list, &desk).await,
+            Some(ApprovalsCommand::List(arguments)) => list(*arguments, &desk).await,
+            Some(ApprovalsCommand::Show(arguments)) => show(arguments, &desk).await,
+            Some(ApprovalsCommand::Approve(approve)) => decide::approve(approve, &desk).await,
             Some(ApprovalsCommand::Deny(decide)) => {
-                decide_all(decide, &Verdict::Deny, store.as_ref()).await
+                decide::decide_all(decide, &Verdict::Deny, &desk).await
             }
             Some(ApprovalsCommand::Retry(decide)) => {
-                decide_all(decide, &Verdict::Retry, store.as_ref()).await
+                decide::decide_all(decide, &Verdict::Retry, &desk).await
             }
             Some(ApprovalsCommand::Use(UseArguments { id, result, json })) => {
                 serde_json::from_str::<IgnoredAny>(result).context("--result is not valid JSON")?;
                 check_keys(result.as_bytes()).context("--result is ambiguous JSON")?;
-                let decide = DecideArguments { ids: vec![id.clone()], json: *json };
-                decide_all(&decide, &Verdict::Use(result.clone()), store.as_ref()).await
+                let decide = DecideArguments { ids: vec![id.clone()], run: None, json: *json };
+                decide::decide_all(&decide, &Verdict::Use(result.clone()), &desk).await
             }
+            Some(ApprovalsCommand::Rules(arguments)) => rules::rules(arguments, project),
         }
     })
+}
+
+/// Where decisions about the calls of a project are made.
+struct Desk<'a> {
+    project: &'a Project,
+    /// `None` if the project keeps no records yet.
+    store: Option<Store>,
+}
+
+impl Desk<'_> {
+    fn decisions(&self) -> Option<Decisions> {
+        Some(Decisions::new(self.store.clone()?, self.project.kept_rules().cloned()))
+    }
+
+    /// Finds an approval by its id or a prefix.
+    async fn find(&self, id: &str) -> Result<Approval, String> {
+        if let Some(store) = &self.store {
+            let found = store.find_approval(id, now_ms()).await;
+            if let Some(found) = found.map_err(|error| error.to_string())? {
+                return Ok(found);
+            }
+        }
+        let unknown = format!("there is no approval {id} in this project");
+        let Some(elsewhere) = self.project.approval_elsewhere(id).await else {
+            return Err(format!(
+                "{unknown}; `belljar approvals` lists them, `--project DIR` looks in another one"
+            ));
+        };
+        let at = elsewhere.to_string_lossy();
+        Err(format!("{unknown}, but in {at}: add --project {}", shell_word(&at)))
+    }
 }
 
 /// An approval in the JSON output.
@@ -84,11 +117,17 @@ struct ApprovalView<'a> {
     /// The result that a person entered for a call that happened.
     #[serde(skip_serializing_if = "Option::is_none")]
     result: Option<Box<RawValue>>,
+    /// How long the yes lasts, if longer than for the call.
+    #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
+    scope: Option<&'static str>,
+    /// The rule that was approved with the call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rule: Option<Box<RawValue>>,
 }
 
 impl<'a> From<&'a Approval> for ApprovalView<'a> {
     fn from(approval: &'a Approval) -> Self {
-        let Approval { asked, state, decided_by, decided_ms, result } = approval;
+        let Approval { asked, state, decided_by, decided_ms, result, given } = approval;
         let json = RawValue::from_string(asked.arguments.clone());
         let kind = asked.question.kind();
         Self {
@@ -108,16 +147,15 @@ impl<'a> From<&'a Approval> for ApprovalView<'a> {
             decided_by: decided_by.as_deref(),
             decided_ms: *decided_ms,
             result: result.clone().and_then(|result| RawValue::from_string(result).ok()),
+            scope: given.as_ref().map(|given| given.scope.as_str()),
+            rule: given.as_ref().and_then(|given| RawValue::from_string(given.rule.clone()).ok()),
         }
     }
 }
 
-async fn list(
-    arguments: ApprovalsListArguments,
-    store: Option<&Store>,
-) -> anyhow::Result<ExitCode> {
+async fn list(arguments: ApprovalsListArguments, desk: &Desk<'_>) -> anyhow::Result<ExitCode> {
     let which = if arguments.all { Approvals::All } else { Approvals::Pending };
-    let found = match store {
+    let found = match &desk.store {
         Some(store) => store.approvals(which, now_ms()).await?,
         None => Vec::new(),
     };
@@ -131,16 +169,30 @@ async fn list(
     let style = TextStyle::of_stdout();
     let texts: Vec<String> = found.iter().map(|approval| text(approval, now_ms(), style)).collect();
     io::stdout().write_all(texts.join("\n").as_bytes())?;
+    print_runs(&found)?;
     Ok(ExitCode::SUCCESS)
 }
 
+/// Names the runs in which several calls wait: one decision can answer them.
+fn print_runs(found: &[Approval]) -> io::Result<()> {
+    let mut waiting: BTreeMap<&str, usize> = BTreeMap::new();
+    let is_call = |one: &&Approval| one.state == ApprovalState::Pending && !one.asked.is_in_doubt();
+    for approval in found.iter().filter(is_call) {
+        *waiting.entry(&approval.asked.run_id).or_default() += 1;
+    }
+    for (run, count) in waiting.into_iter().filter(|(_, count)| *count > 1) {
+        writeln!(
+            io::stderr(),
+            "{count} calls of {run} wait; to approve all of them: belljar approvals approve --run {run}"
+        )?;
+    }
+    Ok(())
+}
+
 /// Prints one approval with all arguments.
-async fn show(
-    arguments: &ApprovalsShowArguments,
-    store: Option<&Store>,
-) -> anyhow::Result<ExitCode> {
-    let approval = match find(&arguments.id, store).await {
-        Ok((_, approval)) => approval,
+async fn show(arguments: &ApprovalsShowArguments, desk: &Desk<'_>) -> anyhow::Result<ExitCode> {
+    let approval = match desk.find(&arguments.id).await {
+        Ok(approval) => approval,
         Err(why) => {
             writeln!(io::stderr(), "{why}")?;
             return Ok(ExitCode::FAILURE);
@@ -181,7 +233,9 @@ fn head(approval: &Approval, now_ms: i64, style: TextStyle) -> String {
         }
         ApprovalState::Approved | ApprovalState::Denied => {
             let by = approval.decided_by.as_deref().unwrap_or_default();
-            format!("{} by {}", approval.state.as_str(), visible(by))
+            let rule = approval.given.as_ref().map(|given| format!(", also {}", rule_text(given)));
+            let rule = rule.unwrap_or_default();
+            format!("{} by {}{rule}", approval.state.as_str(), visible(by))
         }
         ApprovalState::Expired => "expired, so denied".to_owned(),
     };
@@ -195,81 +249,11 @@ fn head(approval: &Approval, now_ms: i64, style: TextStyle) -> String {
     )
 }
 
-/// Decides each approval. If one fails, the others are still decided.
-async fn decide_all(
-    arguments: &DecideArguments,
-    verdict: &Verdict,
-    store: Option<&Store>,
-) -> anyhow::Result<ExitCode> {
-    let mut decided = Vec::new();
-    let mut failed = false;
-    for id in &arguments.ids {
-        match decide(id, verdict, store).await {
-            Ok(approval) => decided.push(approval),
-            Err(why) => {
-                failed = true;
-                writeln!(io::stderr(), "{why}")?;
-            }
-        }
-    }
-    if arguments.json {
-        print_json(&decided.iter().map(ApprovalView::from).collect::<Vec<_>>())?;
-    } else {
-        for approval in &decided {
-            tell(approval, store).await?;
-        }
-    }
-    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
-}
-
-/// Finds an approval by its id or a prefix.
-async fn find<'a>(id: &str, store: Option<&'a Store>) -> Result<(&'a Store, Approval), String> {
-    let unknown =
-        || format!("there is no approval {id} in this project; `belljar approvals` lists them");
-    let store = store.ok_or_else(unknown)?;
-    let found = store.find_approval(id, now_ms()).await.map_err(|error| error.to_string())?;
-    Ok((store, found.ok_or_else(unknown)?))
-}
-
-async fn decide(id: &str, verdict: &Verdict, store: Option<&Store>) -> Result<Approval, String> {
-    let (store, found) = find(id, store).await?;
-    let decided = store.decide(&found.asked.id, verdict.clone(), BY, now_ms()).await;
-    decided.map_err(|error| match error {
-        DecideError::AlreadyDecided { at_ms, .. } => {
-            format!("{error}, {}", ago(at_ms, now_ms()))
-        }
-        DecideError::Unknown(_)
-        | DecideError::Expired { .. }
-        | DecideError::RunEnded(_)
-        | DecideError::InDoubt(_)
-        | DecideError::NotInDoubt(_)
-        | DecideError::LargeResult(_)
-        | DecideError::Store(_) => error.to_string(),
-    })
-}
-
-async fn tell(approval: &Approval, store: Option<&Store>) -> anyhow::Result<()> {
-    let Approval { asked, state, .. } = approval;
-    let (tool, arguments) = (name_in_line(&asked.tool), arguments_in_line(&asked.arguments));
-    writeln!(io::stdout(), "{} {}: {tool} {arguments}", state.as_str(), asked.id)?;
-    if let Some(store) = store
-        && is_resumable(store, &asked.run_id).await?
-    {
-        writeln!(
-            io::stderr(),
-            "no process runs its run now: `belljar serve` in this project resumes it by itself, \
-             or resume it yourself: belljar resume {}",
-            asked.run_id
-        )?;
-    }
-    Ok(())
-}
-
-/// Whether the run waits without a process and could be resumed.
-async fn is_resumable(store: &Store, run_id: &RunId) -> Result<bool, StoreError> {
-    let Some(run) = store.run(run_id).await? else { return Ok(false) };
-    let is_running = run.summary.status == RunStatus::Running && is_owner_alive(&run.summary.owner);
-    Ok(run.result_json.is_none() && !is_running)
+/// A rule that was approved with a call, in words.
+fn rule_text(given: &GivenRule) -> String {
+    let rule = serde_json::from_str::<StandingRule>(&given.rule);
+    let rule = rule.map_or_else(|_| given.rule.clone(), |rule| rule.to_string());
+    format!("{} {}", visible(&rule), given.scope.phrase())
 }
 
 #[cfg(test)]

@@ -11,22 +11,26 @@ mod project;
 mod session;
 mod workflow;
 
-use std::{net::SocketAddr, path::PathBuf, time::Duration};
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    path::PathBuf,
+    time::Duration,
+};
 
 use belljar_contract::{EngineName, Grant, InSession, Language, Limit};
 use belljar_project::config::quantity;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
-use super::source;
+use super::{source, terminal::style::ColourChoice};
 
 pub(crate) use grants::{GrantArguments, OfRun, OfWorkflow, WorkspaceArguments};
 pub(crate) use limits::LimitArguments;
 pub(crate) use project::{
     ApprovalsArguments, ApprovalsCommand, ApprovalsListArguments, ApprovalsShowArguments,
-    AuditArguments, BackupArguments, BlobArguments, DecideArguments, GcArguments, ResumeArguments,
-    RunsArguments, RunsCommand, RunsRmArguments, ToolArguments, ToolsCallArguments, ToolsCommand,
-    ToolsDescribeArguments, ToolsListArguments, ToolsSearchArguments, ToolsTypesArguments,
-    TypesLanguage, UseArguments,
+    ApproveArguments, AuditArguments, BackupArguments, BlobArguments, DecideArguments, GcArguments,
+    ResumeArguments, RulesArguments, RulesCommand, RunsArguments, RunsCommand, RunsRmArguments,
+    ToolArguments, ToolsAcceptArguments, ToolsCallArguments, ToolsCommand, ToolsDescribeArguments,
+    ToolsListArguments, ToolsSearchArguments, ToolsTypesArguments, TypesLanguage, UseArguments,
 };
 pub(crate) use session::{
     SessionCommand, SessionExecArguments, SessionForkArguments, SessionNewArguments,
@@ -51,7 +55,7 @@ Examples:
 const SERVE_EXAMPLES: &str = "\
 Examples:
   belljar serve                                  over standard input and output, for one client
-  belljar serve --http 127.0.0.1:8420            over HTTP, for many; the token is in .belljar/token
+  belljar serve --http 8420                      over HTTP, for many; the token is in .belljar/token
   belljar serve --pass-through 'time__*'         also offer a server's tools directly
 
 See docs/clients.md for the configuration of common clients.";
@@ -62,6 +66,7 @@ Examples:
   belljar run report.ts --context '{\"year\": 2026}' --timeout 5s --memory 64MiB
   curl -s https://example.org/data.json | belljar run -c 'context.length' --context @-
   echo 'return 6 * 7' | belljar run - --json
+  belljar run resize.py -- in.png 640            arguments for the code: sys.argv[1:]
   belljar run -l python -c 'sum(range(10))'
   belljar run --engine quickjs -c '1 + 1'        instead of the engine that belljar.toml names
   belljar run fix.py --workspace . --commit      edit this directory if the run succeeds
@@ -84,6 +89,21 @@ pub(crate) struct Arguments {
     /// Configuration to use instead of the user's belljar.toml
     #[arg(long, global = true, value_name = "PATH")]
     pub(crate) config: Option<PathBuf>,
+    /// Directory of the project's state, e.g. if the project is read-only [default:
+    /// BELLJAR_STATE_DIR, else .belljar in the project]
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(crate) state_dir: Option<PathBuf>,
+    /// Colours: auto, always or never; `auto` follows NO_COLOR and CLICOLOR_FORCE
+    #[arg(
+        long,
+        global = true,
+        value_name = "WHEN",
+        value_enum,
+        default_value_t,
+        hide_default_value = true,
+        hide_possible_values = true
+    )]
+    pub(crate) color: ColourChoice,
     /// Log to standard error (-vv: everything)
     #[arg(short, long, global = true, action = ArgAction::Count)]
     pub(crate) verbose: u8,
@@ -139,6 +159,9 @@ pub(crate) struct RunArguments {
     /// File with the code; `-` or a pipe without FILE reads standard input
     #[arg(value_name = "FILE", conflicts_with = "code")]
     pub(crate) file: Option<PathBuf>,
+    /// Arguments for the code, after `--`: sys.argv, process.argv, $1
+    #[arg(value_name = "ARGUMENT", last = true, conflicts_with = "session")]
+    pub(crate) script: Vec<String>,
     /// Code to run
     #[arg(short, long, value_name = "CODE", allow_hyphen_values = true)]
     pub(crate) code: Option<String>,
@@ -186,7 +209,7 @@ pub(crate) struct ServeArguments {
     #[arg(long, conflicts_with = "http")]
     pub(crate) stdio: bool,
     /// Serve MCP (path /mcp) and the HTTP API at this address; port 0 picks a free port
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = http_address)]
     pub(crate) http: Option<SocketAddr>,
     /// Cells kept ready
     #[arg(long, value_name = "N", default_value_t = 4)]
@@ -220,6 +243,19 @@ pub(crate) struct ServeArguments {
     pub(crate) conformance: bool,
     #[command(flatten)]
     pub(crate) limits: LimitArguments,
+}
+
+/// Parses the address to serve at: a port alone, and `localhost`, are of this machine only.
+fn http_address(text: &str) -> Result<SocketAddr, String> {
+    let (host, port) = text.rsplit_once(':').unwrap_or(("", text));
+    if let ("" | "localhost", Ok(port)) = (host, port.parse::<u16>()) {
+        return Ok((Ipv4Addr::LOCALHOST, port).into());
+    }
+    text.parse().map_err(|_| {
+        "write a port such as 8420, or an address and a port such as localhost:8420, \
+         0.0.0.0:8420 or [::1]:8420"
+            .to_owned()
+    })
 }
 
 /// Format of the request log.

@@ -119,6 +119,7 @@ mod tests {
             media_type: "text/plain".into(),
             bytes: 1,
             data: BASE64.encode(data),
+            handle: None,
         };
         let artifacts =
             [artifact("out/a-b", "1"), artifact("out/a/b", "2"), artifact("out/z", "3")];

@@ -21,7 +21,7 @@ use setup::DemoRun;
 use super::{
     arguments::DemoArguments,
     print_json, report,
-    report::FrameSource,
+    report::{FrameSource, PrintedParts},
     runtime,
     terminal::{
         json_text::{Layout, lay_out},
@@ -65,7 +65,7 @@ pub(crate) fn demo(arguments: DemoArguments) -> anyhow::Result<ExitCode> {
         io::stdout().write_all(text.as_bytes())?;
     } else {
         let shown = FrameSource { code: CODE, name: "summarise.ts" };
-        let text = report::about(&run, shown, TextStyle::of_stderr());
+        let text = report::about(&run, shown, PrintedParts::NONE, TextStyle::of_stderr());
         io::stderr().write_all(text.as_bytes())?;
     }
     Ok(match stop {

@@ -3,6 +3,7 @@
 
 use std::io::{self, Write as _};
 
+use belljar_contract::shell_word;
 use belljar_project::{Executor, Project, Sandbox};
 use belljar_store::{PriorFile, Store};
 
@@ -27,10 +28,40 @@ pub(crate) fn executor(project: &Project, sandbox: Sandbox) -> anyhow::Result<Ex
     Ok(executor)
 }
 
+/// How another terminal calls this program for the same project: `cd DIR && belljar`.
+pub(crate) fn command_in(project: &Project) -> String {
+    let root = shell_word(&project.root().display().to_string());
+    match project.chosen_state() {
+        None => format!("cd {root} && belljar"),
+        Some(state) => {
+            let state = shell_word(&state.display().to_string());
+            format!("cd {root} && belljar --state-dir {state}")
+        }
+    }
+}
+
 fn warn_if_empty(store: &Store) -> io::Result<()> {
     if store.prior_file() == PriorFile::EmptyFile {
         let path = store.path().display();
         writeln!(io::stderr(), "warning: {path} was empty; a new store was created there")?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shell_word;
+
+    #[test]
+    fn words_are_quoted_if_needed() {
+        for (word, quoted) in [
+            ("/srv/a-b_c.d", "/srv/a-b_c.d"),
+            ("/my files", "'/my files'"),
+            ("it's", r"'it'\''s'"),
+            ("$(x)", "'$(x)'"),
+            ("", "''"),
+        ] {
+            assert_eq!(shell_word(word), quoted);
+        }
+    }
 }

@@ -6,7 +6,7 @@
 mod code_frame;
 mod log_lines;
 
-use std::{io, io::Write};
+use std::{io, io::Write, path::Path};
 
 use belljar_contract::{Change, ChangeKind, ErrorCode, RunError, RunResult, RunStatus, Tier};
 use belljar_project::config::quantity::{grouped, milliseconds};
@@ -14,10 +14,13 @@ use code_frame::code_frame;
 use log_lines::only_logged;
 use serde::Deserialize;
 
-use super::terminal::{
-    json_text::{Layout, lay_out},
-    style::{TextRole, TextStyle},
-    visible::for_stream,
+use super::{
+    live_output::OutputState,
+    terminal::{
+        json_text::{Layout, lay_out},
+        style::{TextRole, TextStyle},
+        visible::for_stream,
+    },
 };
 
 /// Source code for the frame around an error.
@@ -28,19 +31,39 @@ pub(crate) struct FrameSource<'a> {
     pub(crate) name: &'a str,
 }
 
-/// Writes the code's output and its value.
+/// The parts of a result that need no printing.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PrintedParts<'a> {
+    pub(crate) output: OutputState,
+    /// The directory that returned files are written to.
+    pub(crate) kept: Option<&'a Path>,
+}
+
+impl PrintedParts<'_> {
+    /// Nothing is printed yet, and files are not kept.
+    pub(crate) const NONE: Self = Self { output: OutputState::Unprinted, kept: None };
+}
+
+/// Writes the code's output, unless it was printed while the code ran, and its value.
 pub(crate) fn write_output(
     result: &RunResult,
+    parts: PrintedParts<'_>,
     stdout: &mut impl Write,
     stderr: &mut impl Write,
     (out, err): (TextStyle, TextStyle),
 ) -> io::Result<()> {
-    let printed = for_stream(&result.stdout, out);
-    stdout.write_all(printed.as_bytes())?;
-    stderr.write_all(for_stream(&result.stderr, err).as_bytes())?;
+    let ends_line = match parts.output {
+        OutputState::Printed { ends_line } => ends_line,
+        OutputState::Unprinted => {
+            let printed = for_stream(&result.stdout, out);
+            stdout.write_all(printed.as_bytes())?;
+            stderr.write_all(for_stream(&result.stderr, err).as_bytes())?;
+            printed.is_empty() || printed.ends_with('\n')
+        }
+    };
     let value = value_text(result, out);
     if !value.is_empty() {
-        if !printed.is_empty() && !printed.ends_with('\n') {
+        if !ends_line {
             stdout.write_all(b"\n")?;
         }
         stdout.write_all(value.as_bytes())?;
@@ -62,7 +85,12 @@ fn value_text(result: &RunResult, style: TextStyle) -> String {
 }
 
 /// Everything about the run: logs, error, truncation, and on a terminal one line of metrics.
-pub(crate) fn about(result: &RunResult, shown: FrameSource<'_>, style: TextStyle) -> String {
+pub(crate) fn about(
+    result: &RunResult,
+    shown: FrameSource<'_>,
+    parts: PrintedParts<'_>,
+    style: TextStyle,
+) -> String {
     let mut text = String::new();
     for entry in only_logged(result) {
         let line = format!("log: {}", for_stream(entry, style));
@@ -72,8 +100,8 @@ pub(crate) fn about(result: &RunResult, shown: FrameSource<'_>, style: TextStyle
     if let Some(error) = &result.error {
         text.push_str(&error_text(error, shown, style));
     }
-    text.push_str(&files_text(result, style));
-    for note in notes(result) {
+    text.push_str(&files_text(result, parts.kept, style));
+    for note in notes(result, parts.output) {
         text.push_str(&style.paint(TextRole::Caution, &format!("note: {note}")));
         text.push('\n');
     }
@@ -117,7 +145,7 @@ fn error_text(error: &RunError, shown: FrameSource<'_>, style: TextStyle) -> Str
 }
 
 /// Changed files of the workspace, and returned artifacts.
-fn files_text(result: &RunResult, style: TextStyle) -> String {
+fn files_text(result: &RunResult, kept: Option<&Path>, style: TextStyle) -> String {
     let mut lines = Vec::new();
     let changes = &result.changes;
     if !changes.is_empty() {
@@ -136,7 +164,31 @@ fn files_text(result: &RunResult, style: TextStyle) -> String {
     for artifact in &result.artifacts {
         let path = for_stream(&artifact.path, style);
         let (kind, bytes) = (&artifact.media_type, artifact.bytes);
-        lines.push(format!("artifact: {} ({kind}, {bytes} bytes)", path.escape_debug()));
+        let kept = artifact.handle.as_ref();
+        let kept = kept.map_or_else(String::new, |id| format!("; belljar blob {id}"));
+        lines.push(format!("artifact: {} ({kind}, {bytes} bytes{kept})", path.escape_debug()));
+    }
+    if !result.unreturned.files.is_empty() {
+        let hint = "not returned (write to /work/out to get them back):";
+        lines.push(style.paint(TextRole::Dim, hint));
+    }
+    for file in &result.unreturned.files {
+        let path = for_stream(&file.path, style);
+        lines.push(format!("  {} ({} bytes)", path.escape_debug(), file.bytes));
+    }
+    if result.unreturned.more {
+        lines.push("  … and more".to_owned());
+    }
+    match (result.artifacts.is_empty(), kept) {
+        (true, _) => {}
+        (false, Some(directory)) => {
+            let directory = directory.display().to_string();
+            lines.push(format!("artifacts are written to {}", for_stream(&directory, style)));
+        }
+        (false, None) => lines.push(style.paint(
+            TextRole::Caution,
+            "note: artifacts are gone after the run; --artifacts DIR writes them to a directory",
+        )),
     }
     if lines.is_empty() { String::new() } else { lines.join("\n") + "\n" }
 }
@@ -193,11 +245,22 @@ fn cut_value(result: &RunResult) -> String {
     }
 }
 
-fn notes(result: &RunResult) -> Vec<String> {
+fn notes(result: &RunResult, output: OutputState) -> Vec<String> {
+    // Output that was printed while the code ran is complete.
+    let is_unprinted = output == OutputState::Unprinted;
     let all = [
-        (result.truncated.stdout, "standard output was cut; --max-output keeps more of it"),
-        (result.truncated.stderr, "standard error was cut; --max-output keeps more of it"),
-        (result.truncated.logs, "log lines were dropped; --max-output keeps more of them"),
+        (
+            is_unprinted && result.truncated.stdout,
+            "standard output was cut; --max-output keeps more of it",
+        ),
+        (
+            is_unprinted && result.truncated.stderr,
+            "standard error was cut; --max-output keeps more of it",
+        ),
+        (
+            is_unprinted && result.truncated.logs,
+            "log lines were dropped; --max-output keeps more of them",
+        ),
         (result.truncated.result, &*cut_value(result)),
         (result.lossy, "numbers that JSON cannot represent (NaN, Infinity) became null"),
     ];

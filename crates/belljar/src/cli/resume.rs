@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{
-    approvals::prompt,
+    approvals::prompt::{self, ApprovalWait},
     arguments::ResumeArguments,
     launch::{LaunchOutcome, launch, shut_down, wait_for_stop},
     project::existing_store,
@@ -53,7 +53,8 @@ pub(crate) fn resume(
                 return exit_code(printed, &result, stop);
             }
         };
-        let (resumed, stop) = resume_run(&executor, &run.record.summary.id, &mut signals).await;
+        let (resumed, stop) =
+            resume_run(&executor, &project, &run.record.summary.id, &mut signals).await;
         let code = match resumed {
             Ok(result) => {
                 let printed = print_result(&result, run.shown(), arguments.json);
@@ -95,11 +96,12 @@ impl StoredRun {
 
 async fn resume_run(
     executor: &Executor,
+    project: &Project,
     id: &RunId,
     signals: &mut SignalListener,
 ) -> (anyhow::Result<RunResult>, Option<StopSignal>) {
     let mut stop = None;
-    let observer = prompt::observer(executor.store());
+    let observer = prompt::observer(executor.decisions(), project, ApprovalWait::Wait);
     let abort = async { stop = Some(wait_for_stop(signals, executor).await) };
     let resumed = executor.resume(id, observer, abort).await;
     let result = match resumed {

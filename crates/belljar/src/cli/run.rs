@@ -3,23 +3,25 @@
 mod options;
 mod start_notice;
 
-use std::{io, io::Write as _, process::ExitCode};
+use std::{io, io::Write as _, process::ExitCode, sync::Arc};
 
 use belljar_contract::{RunRequest, RunResult, RunStatus};
 use belljar_project::{
-    Execution, Executor, Project, Sandbox, SandboxBuilder,
+    Execution, Executor, Project, RunDurability, Sandbox, SandboxBuilder,
     config::{ConfigLocations, ProjectSettings},
 };
+use belljar_runtime::Listener;
 use options::ProjectOptions;
-use start_notice::StartNotice;
+use start_notice::{NoticeOptions, StartNotice};
 
 use super::{
     access::{commit_names, requested_grants, requested_workspace},
     arguments::RunArguments,
     artifacts, is_broken_pipe,
     launch::{LaunchOutcome, launch, shut_down, wait_for_stop},
+    live_output::{LiveOutput, OutputState},
     print_json, report,
-    report::FrameSource,
+    report::{FrameSource, PrintedParts},
     runtime, session,
     signals::{SignalListener, StopSignal},
     source,
@@ -61,6 +63,7 @@ pub(crate) fn run(
         code: source.code.clone(),
         language: source.language,
         file_name: source.file_name.clone(),
+        arguments: arguments.script.clone(),
         context,
         limits: settings.limits(arguments.limits.given()),
         grants: requested_grants(&arguments.grants)?,
@@ -74,14 +77,19 @@ pub(crate) fn run(
         let mut signals = SignalListener::listen()?;
         let ran = start_and_run(
             sandbox_builder(settings, &project),
-            CodeToRun { request, is_language_left_out: source.is_language_left_out },
+            CodeToRun {
+                request,
+                is_language_left_out: source.is_language_left_out,
+                shown_name: source.shown_name.clone(),
+                live: (!arguments.json).then(LiveOutput::start),
+            },
             &project,
             options,
             &mut signals,
         );
-        let FinishedRun { executor, result, stop } = ran.await?;
+        let FinishedRun { executor, result, output, stop } = ran.await?;
         // Printed before the cell is shut down, so that the caller does not wait for that.
-        let printed = print_result(&result, shown, arguments.json);
+        let printed = print_end(&result, shown, output, arguments);
         let saved = match &arguments.artifacts {
             Some(directory) => artifacts::save(&result.artifacts, directory),
             None => Ok(()),
@@ -93,6 +101,26 @@ pub(crate) fn run(
         saved?;
         exit_code(printed, &result, stop)
     })
+}
+
+/// Prints a result whose output may have been printed already.
+fn print_end(
+    result: &RunResult,
+    shown: FrameSource<'_>,
+    output: io::Result<OutputState>,
+    arguments: &RunArguments,
+) -> anyhow::Result<()> {
+    if arguments.json {
+        return print_json(result);
+    }
+    let kept = arguments.artifacts.as_deref();
+    let (output, failed) = match output {
+        Ok(output) => (output, None),
+        // Standard error may still be read.
+        Err(error) => (OutputState::Printed { ends_line: true }, Some(error)),
+    };
+    let printed = print_text(result, shown, PrintedParts { output, kept });
+    failed.map_or(printed, |error| Err(error.into()))
 }
 
 /// A sandbox for one run, without a pool.
@@ -107,6 +135,8 @@ struct FinishedRun {
     /// `None` if nothing ran.
     executor: Option<Executor>,
     result: RunResult,
+    /// How much of its output was printed while it ran.
+    output: io::Result<OutputState>,
     stop: Option<StopSignal>,
 }
 
@@ -114,6 +144,10 @@ struct FinishedRun {
 struct CodeToRun {
     request: RunRequest,
     is_language_left_out: bool,
+    /// The name of the code, for people.
+    shown_name: String,
+    /// Prints its output while it runs.
+    live: Option<Arc<LiveOutput>>,
 }
 
 /// Runs the request, unless a signal comes first.
@@ -129,11 +163,18 @@ async fn start_and_run(
     let executor = match launched {
         LaunchOutcome::Ready(executor) => *executor,
         LaunchOutcome::Not(result, stop) => {
-            return Ok(FinishedRun { executor: None, result: *result, stop });
+            let output = Ok(OutputState::Unprinted);
+            return Ok(FinishedRun { executor: None, result: *result, output, stop });
         }
     };
     let id = belljar_runtime::run_id();
-    let notice = StartNotice::new(&id, options.intent.is_some(), &executor);
+    let asked = NoticeOptions {
+        has_intent: options.intent.is_some(),
+        is_durable: options.durability == RunDurability::Always,
+        wait: options.wait,
+    };
+    let notice = StartNotice::new(&id, asked, &executor, project);
+    let listener = code.live.clone().map(|live| -> Arc<dyn Listener> { live });
     let execution = Execution {
         language_left_out: code.is_language_left_out,
         tools: options.tools,
@@ -142,16 +183,22 @@ async fn start_and_run(
         max_output_tokens: options.max_output_tokens,
         cache: options.cache,
         observer: notice.clone(),
+        listener,
         ..Execution::new(code.request, CALLER)
     };
     let mut stop = None;
     let abort = async { stop = Some(wait_for_stop(signals, &executor).await) };
     let run = executor.execute_as(id, execution, abort);
-    let result = match executor.bridge() {
-        Some(bridge) => notice.watch(bridge, run).await,
-        None => run.await,
+    let result = notice.watch(executor.bridge(), &code.shown_name, run).await;
+    let output = match &code.live {
+        // The cell of a cached answer printed nothing.
+        Some(live) => live.finish().map(|printed| match result.cached {
+            true => OutputState::Unprinted,
+            false => printed,
+        }),
+        None => Ok(OutputState::Unprinted),
     };
-    Ok(FinishedRun { executor: Some(executor), result, stop })
+    Ok(FinishedRun { executor: Some(executor), result, output, stop })
 }
 
 /// Prints a result for a person, or as JSON.
@@ -160,13 +207,22 @@ pub(crate) fn print_result(
     shown: FrameSource<'_>,
     json: bool,
 ) -> anyhow::Result<()> {
-    if json {
-        return print_json(result);
+    match json {
+        true => print_json(result),
+        false => print_text(result, shown, PrintedParts::NONE),
     }
+}
+
+/// Prints a result for a person, without what they have seen already.
+pub(crate) fn print_text(
+    result: &RunResult,
+    shown: FrameSource<'_>,
+    parts: PrintedParts<'_>,
+) -> anyhow::Result<()> {
     let (out, err) = (TextStyle::of_stdout(), TextStyle::of_stderr());
     let (mut stdout, mut stderr) = (io::stdout().lock(), io::stderr().lock());
-    let written = report::write_output(result, &mut stdout, &mut stderr, (out, err));
-    let about = report::about(result, shown, err);
+    let written = report::write_output(result, parts, &mut stdout, &mut stderr, (out, err));
+    let about = report::about(result, shown, parts, err);
     stderr.write_all(about.as_bytes())?;
     Ok(written?)
 }

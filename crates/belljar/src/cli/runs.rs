@@ -3,7 +3,7 @@
 use std::{io, io::Write as _, process::ExitCode};
 
 use anyhow::{Context as _, bail};
-use belljar_contract::{RunId, RunStatus};
+use belljar_contract::{RecordedWork, RunId, RunStatus};
 use belljar_project::{Project, is_owner_alive, now_ms, run_status};
 use belljar_store::{Lease, RunSummary, Store, StoreError};
 use serde::Serialize;
@@ -87,7 +87,7 @@ struct RunView<'a> {
     status: RunStatus,
     /// Whether `belljar resume` can continue it.
     resumable: bool,
-    language: &'a str,
+    language: &'a RecordedWork,
     caller: &'a str,
     started_ms: i64,
     finished_ms: Option<i64>,
@@ -101,7 +101,7 @@ impl<'a> From<&'a RunSummary> for RunView<'a> {
             id: &run.id,
             status: run_status(run),
             resumable: run.durable && !is_running && !has_ended,
-            language: &run.language,
+            language: &run.work,
             caller: &run.caller,
             started_ms: run.started_ms,
             finished_ms: run.finished_ms,
@@ -113,7 +113,7 @@ fn row(run: &RunView<'_>) -> [String; 5] {
     [
         run.id.to_owned(),
         run.status.to_string(),
-        run.language.to_owned(),
+        run.language.to_string(),
         ago(run.started_ms, now_ms()),
         visible(run.caller).into_owned(),
     ]

@@ -3,6 +3,7 @@
 //! Over standard streams only protocol messages go to standard output. Over HTTP the address and
 //! the path of the token are printed to standard error once the server listens.
 
+mod notice;
 mod telemetry;
 
 use std::{env, io, io::Write as _, net::SocketAddr, path::PathBuf, process::ExitCode, sync::Arc};
@@ -38,8 +39,8 @@ use super::{
     },
 };
 
-/// Default output budget of clients, in tokens.
-const MAX_OUTPUT_TOKENS: u32 = 10_000;
+/// Default budget of an answer to a model, in tokens.
+const MAX_OUTPUT_TOKENS: u32 = 2_000;
 /// File with the bearer token, in the state directory.
 const TOKEN_FILE: &str = "token";
 /// File with the key that seals data which clients hand back, in the state directory.
@@ -136,10 +137,12 @@ async fn start(
         let stop = adopts.clone();
         tokio::spawn(async move { collector.run(stop).await });
     }
+    notice::watch_servers(executor.bridge());
     let served = match arguments.http {
         None => {
             let gateway = Gateway::new(backend.clone(), ServerOptions::default());
             print_left_out_tools(&gateway)?;
+            notice::print_stdio(project);
             adopt_runs(&gateway);
             serve_stdio(gateway, stop).await.map_err(Into::into)
         }
@@ -158,6 +161,7 @@ async fn serve_at(
     address: SocketAddr,
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
+    AddressFile::remove_stale(&project.state()?);
     let path = project.state()?.join(TOKEN_FILE);
     let token = BearerToken::at(&path)?;
     // A separate key: a client with the token cannot forge what the server has sealed.
@@ -178,7 +182,7 @@ async fn serve_at(
     };
     // `belljar session` finds the host by this file.
     let _found_by = AddressFile::write(&project.state()?, server.address())?;
-    print_address(&server, &path.display().to_string())?;
+    notice::print_address(&server, &path.display().to_string())?;
     stop.cancelled().await;
     server.shutdown().await;
     if let Some(traces) = traces {
@@ -201,14 +205,6 @@ fn print_left_out_tools(gateway: &Gateway<ProjectBackend>) -> anyhow::Result<()>
 fn adopt_runs(gateway: &Gateway<ProjectBackend>) {
     let gateway = gateway.clone();
     tokio::spawn(async move { gateway.resume_runs().await });
-}
-
-fn print_address(server: &HttpServer, token: &str) -> anyhow::Result<()> {
-    let style = TextStyle::of_stderr();
-    let address = format!("http://{}/mcp", server.address());
-    let address = style.paint(TextRole::Strong, &address);
-    writeln!(io::stderr(), "listening on {address}; the bearer token is in {token}")
-        .context("cannot write to standard error")
 }
 
 fn permissions(

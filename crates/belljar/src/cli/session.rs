@@ -7,10 +7,9 @@ mod client;
 use std::{io, io::Write as _, path::Path, process::ExitCode};
 
 use anyhow::{Context as _, bail};
-use belljar_contract::RunResult;
+use belljar_contract::{RunResult, SessionInfo};
 use belljar_project::{Project, config::ProjectSettings, now_ms};
 use client::{HostClient, Method};
-use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -174,20 +173,6 @@ fn branch(client: &HostClient, fork: &SessionForkArguments) -> anyhow::Result<Ex
     Ok(ExitCode::SUCCESS)
 }
 
-/// A session in the list.
-#[derive(Debug, Deserialize)]
-struct SessionRow {
-    session_id: String,
-    language: String,
-    created_ms: i64,
-    last_used_ms: i64,
-    #[serde(default)]
-    checkpoints: Vec<String>,
-    runs: u64,
-    busy: bool,
-    memory_bytes: Option<u64>,
-}
-
 fn show_all(client: &HostClient, as_json: bool) -> anyhow::Result<ExitCode> {
     let mut all = client.ask(Method::Get, "/v1/sessions", None)?;
     let all =
@@ -196,7 +181,7 @@ fn show_all(client: &HostClient, as_json: bool) -> anyhow::Result<ExitCode> {
         print_json(&all)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let all: Vec<SessionRow> =
+    let all: Vec<SessionInfo> =
         serde_json::from_value(all).context("the host sent no list of sessions")?;
     if all.is_empty() {
         writeln!(io::stderr(), "the host has no sessions: belljar session new")?;
@@ -208,20 +193,21 @@ fn show_all(client: &HostClient, as_json: bool) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn row(session: &SessionRow) -> [String; 7] {
+fn row(session: &SessionInfo) -> [String; 7] {
     let now = now_ms();
-    let used = if session.busy { "now".to_owned() } else { ago(session.last_used_ms, now) };
+    let used =
+        if session.busy { "now".to_owned() } else { ago(session.last_used_ms.cast_signed(), now) };
     let memory = session
         .memory_bytes
         .map_or_else(String::new, |bytes| format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20)));
     [
-        session.session_id.clone(),
-        session.language.clone(),
-        ago(session.created_ms, now),
+        session.session_id.to_string(),
+        session.language.to_string(),
+        ago(session.created_ms.cast_signed(), now),
         used,
         session.runs.to_string(),
         memory,
-        session.checkpoints.join(" "),
+        session.checkpoints.iter().map(|id| id.as_str()).collect::<Vec<_>>().join(" "),
     ]
 }
 

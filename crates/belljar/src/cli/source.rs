@@ -49,7 +49,10 @@ impl CodeSource {
             ),
             None => unnamed(code_from_stdin()?),
             Some(path) if is_stdin(path) => unnamed(code_from_stdin()?),
-            Some(path) => Self::from_file(path, arguments.language, default),
+            Some(path) => {
+                let default = (default, arguments.engine.is_some());
+                Self::from_file(path, arguments.language, default)
+            }
         }
     }
 
@@ -64,15 +67,28 @@ impl CodeSource {
     fn from_file(
         path: &Path,
         language: Option<Language>,
-        default: Language,
+        (default, is_engine_given): (Language, bool),
     ) -> anyhow::Result<Self> {
-        let is_language_left_out = language.is_none() && path.extension().is_none();
-        let language = match language {
-            Some(language) => language,
-            None => language_of(path)?.unwrap_or(default),
+        let by_name = match language {
+            Some(language) => Some(language),
+            None => language_of(path)?,
         };
+        let is_language_left_out = by_name.is_none();
         let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
         let code = text(file, MAX_CODE_BYTES, &path.display().to_string())?;
+        let by_shebang = || Language::of_shebang(&code).is_some();
+        if let (None, Some(extension)) = (by_name, path.extension())
+            && !is_engine_given
+            && !by_shebang()
+        {
+            bail!(
+                "{}: Belljar cannot tell the language of .{} files: it knows .ts .mts .cts .js \
+                 .mjs .cjs .py .sh .bash; name the language with --language",
+                path.display(),
+                extension.display()
+            );
+        }
+        let language = by_name.unwrap_or(default);
         let file_name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let shown_name = path.display().to_string();
         Ok(Self { code, language, is_language_left_out, file_name, shown_name })

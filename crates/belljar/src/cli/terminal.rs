@@ -4,6 +4,6 @@
 pub(crate) mod columns;
 pub(crate) mod elapsed;
 pub(crate) mod json_text;
-pub(crate) mod notice;
+pub(crate) mod progress;
 pub(crate) mod style;
 pub(crate) mod visible;

@@ -12,19 +12,19 @@ use std::{
     time::Duration,
 };
 
-use belljar_project::Project;
 use belljar_project::config::{ConfigLocations, ProjectSettings};
+use belljar_project::{Acceptance, Project};
 use belljar_runtime::ToolFault;
 use belljar_store::Store;
 use belljar_tools::{Bridge, Catalogue, UpstreamError};
 
 use super::{
-    arguments::ToolsCommand,
+    arguments::{ToolsAcceptArguments, ToolsCommand},
     project::open_store,
     runtime,
     signals::SignalListener,
     terminal::{
-        notice::with_notice,
+        progress::with_progress,
         style::{TextRole, TextStyle},
         visible::visible,
     },
@@ -45,15 +45,21 @@ pub(crate) fn tools(
         let hint = "add servers to .mcp.json, or under [mcp_servers] in belljar.toml";
         writeln!(io::stderr(), "no MCP servers are configured; {hint}")?;
     }
+    if let ToolsCommand::Accept(arguments) = command {
+        return accept(arguments, &project);
+    }
     let access = ToolAccess::open(&project)?;
     runtime()?.block_on(async {
         let mut signals = SignalListener::listen()?;
         let work = async {
             match command {
+                ToolsCommand::Accept(arguments) => accept(arguments, &project),
                 ToolsCommand::List(arguments) => list::list(arguments, settings, &access).await,
                 ToolsCommand::Describe(arguments) => describe::describe(arguments, &access).await,
                 ToolsCommand::Types(arguments) => describe::types(arguments, &access).await,
-                ToolsCommand::Call(arguments) => call::call(arguments, settings, &access).await,
+                ToolsCommand::Call(arguments) => {
+                    call::call(arguments, settings, &project, &access).await
+                }
                 ToolsCommand::Search(arguments) => search::search(arguments, &access).await,
             }
         };
@@ -67,6 +73,21 @@ pub(crate) fn tools(
         }
         done
     })
+}
+
+/// Accepts a server of the project, or takes that back.
+fn accept(arguments: &ToolsAcceptArguments, project: &Project) -> anyhow::Result<ExitCode> {
+    let server = &arguments.server;
+    let (accepts, text) = match arguments.retract {
+        false => (
+            Acceptance::Accepted,
+            "is accepted as it is configured now: its tools that only read do not ask",
+        ),
+        true => (Acceptance::Retracted, "is not accepted any more"),
+    };
+    project.accept(server, accepts)?;
+    writeln!(io::stdout(), "server {} {text}", visible(server))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// The servers, and the store for approvals and audit.
@@ -86,7 +107,7 @@ impl ToolAccess {
     /// Waits for work that may start servers, and says so if it takes long.
     async fn waiting<T>(&self, work: impl Future<Output = T>) -> T {
         let notice = || format!("starting MCP servers: {}", self.bridge.servers().join(", "));
-        with_notice(notice, work).await
+        with_progress(notice, work).await
     }
 
     /// The tools of one server or of all, and the servers that failed.
@@ -109,7 +130,7 @@ impl ToolAccess {
 }
 
 /// Prints the servers that failed, with the reasons.
-fn print_failures(failures: &[UpstreamError]) -> io::Result<()> {
+pub(super) fn print_failures(failures: &[UpstreamError]) -> io::Result<()> {
     let style = TextStyle::of_stderr();
     for failure in failures {
         writeln!(

@@ -38,12 +38,18 @@ fn code_without_a_language_runs_as_what_it_is() {
         let result = run(&["-c", code]);
         assert_eq!((&result["result"], &result["logs"]), (&value, &json!([])), "{result:#}");
     }
-    for (code, stated) in
-        [("const x = ;", false), ("def f(:\n  pass", false), ("def f(:\n  pass", true)]
-    {
+    for (code, error, stated) in [
+        ("const x = ;", "syntax.invalid", false),
+        ("def f(:\n  pass", "syntax.invalid", false),
+        ("def f(:\n  pass", "syntax.invalid", true),
+        ("echo hi | tr a-z A-Z", "syntax.invalid", false),
+        ("ls -la", "runtime.thrown", false),
+        ("ls -la", "runtime.thrown", true),
+        ("throw new Error('x')", "runtime.thrown", true),
+    ] {
         let flags: &[&str] = if stated { &["-l", "ts", "-c", code] } else { &["-c", code] };
         let result = run(flags);
-        assert_eq!(result["error"]["code"], "syntax.invalid", "{result:#}");
+        assert_eq!(result["error"]["code"], error, "{result:#}");
         let hint = result["error"]["hint"].as_str().unwrap_or_default();
         assert_eq!(hint.contains("state `language`"), !stated, "{hint}");
     }
@@ -123,10 +129,20 @@ fn a_long_line_is_cut_for_a_model() {
     let code = "print('begin' + 'x' * 40_000 + 'end')\nprint('after')";
     let asked = json!({ "language": "python", "code": code, "max_output_tokens": 1000 });
     let ran = server.ask("POST /v1/runs", &asked);
-    let line = ran["logs"][0].as_str().unwrap();
-    assert!(line.starts_with("beginxxx") && line.ends_with("xxxend"), "{line}");
-    assert!(line.len() < 3000 && line.contains("bytes left out"), "{line}");
-    assert_eq!((&ran["logs"][1], &ran["truncated"]["logs"]), (&json!("after"), &json!(true)));
+    let logs: Vec<_> =
+        ran["logs"].as_array().unwrap().iter().map(|l| l.as_str().unwrap()).collect();
+    let [head, cut, tail, after] = logs[..] else { panic!("{ran:#}") };
+    assert!(
+        head.starts_with("beginxxx") && tail.ends_with("xxxend") && after == "after",
+        "{ran:#}"
+    );
+    assert!(head.len() + tail.len() < 3000 && cut.contains("bytes left out"), "{ran:#}");
+    assert_eq!(ran["truncated"]["logs"], json!(true));
+    // The whole is kept, for code and for clients.
+    let handle = cut.split('"').nth(1).unwrap();
+    let code = format!("whole = load('{handle}')\n[len(whole), whole[-5:]]");
+    let loaded = server.ask("POST /v1/runs", &json!({ "language": "python", "code": code }));
+    assert_eq!(loaded["result"], json!([5 + 40_000 + 3 + 1 + 5, "after"]), "{loaded:#}");
 }
 
 /// An upgrade replaces the file of a program that is running; its cells of all languages still start.

@@ -87,8 +87,8 @@ fn d7_an_id_that_is_none_is_said_to_be() {
     let outcome = project.belljar(&["approvals", "approve", "apr_nothing", "x"]);
     assert_eq!((outcome.status, outcome.stdout.as_str()), (Some(1), ""));
     insta::assert_snapshot!(outcome.stderr, @r"
-    there is no approval apr_nothing in this project; `belljar approvals` lists them
-    there is no approval x in this project; `belljar approvals` lists them
+    there is no approval apr_nothing in this project; `belljar approvals` lists them, `--project DIR` looks in another one
+    there is no approval x in this project; `belljar approvals` lists them, `--project DIR` looks in another one
     ");
 }
 

@@ -154,3 +154,54 @@ clients! {
     e1_typescript_sdk_over_stdio, e1_typescript_sdk_over_http: SDK;
     e1_inspector_over_stdio, e1_inspector_over_http: INSPECTOR;
 }
+
+/// Code that returns a picture and a table, and leaves a chart elsewhere.
+const FILES: &str = r#"
+const fs = require("fs");
+fs.mkdirSync("/work/out", { recursive: true });
+const png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+fs.writeFileSync("/work/out/dot.png", Buffer.from(png, "base64"));
+fs.writeFileSync("/work/out/table.csv", "total,alpha\n1,2\n");
+fs.writeFileSync("/work/chart.svg", "<svg/>");
+return { total: 1, alpha: 2 };
+"#;
+
+/// C2, E5: a model sees a picture as a picture, and a client reads a file by its link.
+fn check_files(client: Client) {
+    let project = Project::new(&[], "");
+    let got = client.ask(&project, None, &["--files", "--code", FILES]);
+    assert_eq!(got["pictures"], json!(["image/png"]), "{got:#}");
+    assert_eq!(got["read"], json!(["total,alpha\n1,2\n"]), "{got:#}");
+    let said = &got["structured"];
+    assert_eq!(said["artifacts"][0]["pixels"], json!([1, 1]), "{got:#}");
+    assert_eq!(
+        said["not_returned"]["files"],
+        json!([{"path": "chart.svg", "bytes": 6}]),
+        "{got:#}"
+    );
+    assert!(!got.to_string().contains("iVBOR"), "no base64 in text: {got:#}");
+}
+
+#[sandboxed]
+#[test]
+fn c2_python_mcp_1_sees_a_picture_and_reads_a_file() {
+    check_files(MCP_1);
+}
+
+#[sandboxed]
+#[test]
+fn c2_typescript_sdk_sees_a_picture_and_reads_a_file() {
+    check_files(SDK);
+}
+
+#[sandboxed]
+#[test]
+fn c2_langchain_sees_a_picture_and_reads_a_file() {
+    check_files(LANGCHAIN);
+}
+
+#[sandboxed]
+#[test]
+fn c2_e2_openai_agents_in_strict_mode_sees_a_picture_and_reads_a_file() {
+    check_files(OPENAI_AGENTS);
+}

@@ -119,5 +119,5 @@ fn a6_an_age_that_makes_no_sense_is_told_of_forever() {
     };
     insta::assert_snapshot!(told("runs_days = 'for ever'"), @r#"error: [place]/.config/belljar/belljar.toml, line 2: retention.runs_days: `for ever` does not start with a number; write for example 30 (a plain number is days) or "forever""#);
     insta::assert_snapshot!(told("runs_days = '30 days'"), @r#"error: [place]/.config/belljar/belljar.toml, line 2: retention.runs_days: `30 days` has the unknown unit `days`; write for example 30 (a plain number is days) or "forever""#);
-    insta::assert_snapshot!(told("max_size = 'any'"), @r#"error: [place]/.config/belljar/belljar.toml, line 2: retention.max_size: `any` does not start with a number; write for example 512MiB, 1GB (a plain number is bytes) or "unlimited""#);
+    insta::assert_snapshot!(told("max_size = 'any'"), @r#"error: [place]/.config/belljar/belljar.toml, line 2: retention.max_size: `any` does not start with a number; write for example 512MiB, 1GB or "unlimited""#);
 }

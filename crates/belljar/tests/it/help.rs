@@ -27,10 +27,13 @@ fn help_shows_the_commands_and_examples() {
       help       Print this message or the help of the given subcommand(s)
 
     Options:
-          --config <PATH>  Configuration to use instead of the user's belljar.toml
-      -v, --verbose...     Log to standard error (-vv: everything)
-      -h, --help           Print help
-      -V, --version        Print version
+          --config <PATH>    Configuration to use instead of the user's belljar.toml
+          --state-dir <DIR>  Directory of the project's state, e.g. if the project is read-only
+                             [default: BELLJAR_STATE_DIR, else .belljar in the project]
+          --color <WHEN>     Colours: auto, always or never; `auto` follows NO_COLOR and CLICOLOR_FORCE
+      -v, --verbose...       Log to standard error (-vv: everything)
+      -h, --help             Print help
+      -V, --version          Print version
 
     Examples:
       belljar demo                                   1.2 MB of commits in, 500 bytes out
@@ -47,14 +50,15 @@ fn help_shows_the_commands_and_examples() {
 #[expect(clippy::too_many_lines, reason = "one snapshot of the whole page")]
 fn help_of_run_shows_its_flags_by_kind() {
     let help = belljar(&["run", "--help"]).stdout;
-    let (flags, _) = help.split_once("\nExamples:").unwrap();
+    let (flags, _) = help.split_once("\n\nLimits:").unwrap();
     insta::assert_snapshot!(flags, @r"
     Run TypeScript, JavaScript, Python or bash in a fresh, sealed cell
 
-    Usage: belljar run [OPTIONS] [FILE]
+    Usage: belljar run [OPTIONS] [FILE] [-- <ARGUMENT>...]
 
     Arguments:
-      [FILE]  File with the code; `-` or a pipe without FILE reads standard input
+      [FILE]         File with the code; `-` or a pipe without FILE reads standard input
+      [ARGUMENT]...  Arguments for the code, after `--`: sys.argv, process.argv, $1
 
     Options:
       -c, --code <CODE>           Code to run
@@ -67,6 +71,10 @@ fn help_of_run_shows_its_flags_by_kind() {
           --json                  Print the whole result as JSON
           --artifacts <DIR>       Write returned files into this directory, which is created if needed
           --config <PATH>         Configuration to use instead of the user's belljar.toml
+          --state-dir <DIR>       Directory of the project's state, e.g. if the project is read-only
+                                  [default: BELLJAR_STATE_DIR, else .belljar in the project]
+          --color <WHEN>          Colours: auto, always or never; `auto` follows NO_COLOR and
+                                  CLICOLOR_FORCE
       -v, --verbose...            Log to standard error (-vv: everything)
       -h, --help                  Print help
 
@@ -77,6 +85,10 @@ fn help_of_run_shows_its_flags_by_kind() {
                                    those named with --tool, and no others
           --durable                Keep a journal, so that `belljar resume` can continue after any end
                                    of this process
+          --no-durable             Keep no journal even if a tool may ask: the clock runs as usual, and
+                                   the run ends with this process [default: durable if a tool may ask]
+          --no-wait                Fail at a tool call that needs approval, instead of waiting for a
+                                   decision
           --max-output-tokens <N>  Store a value of more than about N tokens, and return a summary with
                                    a handle
           --cache[=<TIME>]         Reuse an earlier answer to the same code if it called only read-only
@@ -97,8 +109,15 @@ fn help_of_run_shows_its_flags_by_kind() {
                                       subprocess, eval
           --command <NAME>            Command beyond the default set, e.g. rm, git
           --permissive                Lift Python's restricted mode; the sandbox itself stays
+    ");
+}
 
-    Limits:
+#[test]
+fn a6_help_of_run_shows_the_limits() {
+    let help = belljar(&["run", "--help"]).stdout;
+    let (flags, _) = help.split_once("\nExamples:").unwrap();
+    let (_, limits) = flags.split_once("\nLimits:\n").unwrap();
+    insta::assert_snapshot!(limits, @r"
           --timeout <TIME>       Wall time, e.g. 300ms, 30s, 5m [default: 30 s]
           --cpu <TIME>           CPU time [default: the wall time]
           --memory <SIZE>        Memory, e.g. 64MiB, 1GiB [default: 512 MiB]
@@ -124,6 +143,7 @@ fn help_of_run_has_examples_and_says_what_the_value_is() {
       belljar run report.ts --context '{"year": 2026}' --timeout 5s --memory 64MiB
       curl -s https://example.org/data.json | belljar run -c 'context.length' --context @-
       echo 'return 6 * 7' | belljar run - --json
+      belljar run resize.py -- in.png 640            arguments for the code: sys.argv[1:]
       belljar run -l python -c 'sum(range(10))'
       belljar run --engine quickjs -c '1 + 1'        instead of the engine that belljar.toml names
       belljar run fix.py --workspace . --commit      edit this directory if the run succeeds

@@ -56,7 +56,8 @@ fn b3_a_run_cannot_change_the_limits_of_its_session() {
         assert!(error["message"].as_str().is_some_and(|said| said.contains(name)), "{error:#}");
     }
     for flag in ["--memory", "--processes", "--open-files", "--disk", "--inodes"] {
-        let refused = place.belljar(&["run", "--session", &id, flag, "64", "-c", "return 1"]);
+        let amount = if ["--memory", "--disk"].contains(&flag) { "64MiB" } else { "64" };
+        let refused = place.belljar(&["run", "--session", &id, flag, amount, "-c", "return 1"]);
         assert_eq!(refused.status, Some(2), "{refused:#?}");
         assert!(refused.stderr.contains(&format!("cannot be used with '{flag} <")), "{refused:#?}");
     }

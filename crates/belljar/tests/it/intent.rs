@@ -62,7 +62,16 @@ fn s17_what_a_run_may_not_use_is_neither_described_nor_started_for_it() {
     let restricted = |call: &str| {
         project.run(&code(call), &["--tool", "count__add", "--tool", "count__s*"])["result"].clone()
     };
-    assert_eq!(restricted("tools.list()"), json!(["count__add", "count__slow"]));
+    // Items have the same form as those of a search, which adds a score.
+    let listed = restricted("tools.list()");
+    let expected = json!([
+        {"name": "count__add", "description": "Add two numbers.\nNothing else."},
+        {"name": "count__slow", "description": "Wait for some milliseconds"},
+    ]);
+    assert_eq!(listed, expected);
+    let names =
+        restricted("(await tools.search('add numbers', 1)).map(t => [t.name, t.description])");
+    assert_eq!(names, json!([["count__add", "Add two numbers.\nNothing else."]]));
     for name in ["count__append", "other__x", "other.x"] {
         let refused = restricted(&format!("tools.describe('{name}')"));
         assert!(["permission.tool", "tool.unknown"].contains(&refused.as_str().unwrap()), "{name}");

@@ -179,11 +179,21 @@ pub(crate) fn serve_in(place: &Place, arguments: &[&str]) -> RunningServer {
     serve_by(BELLJAR, place, arguments)
 }
 
+/// The same where programs are found on this path.
+pub(crate) fn serve_in_with_path(place: &Place, path: &str) -> RunningServer {
+    let mut command = place.command(BELLJAR);
+    command.env("PATH", path);
+    serve_as(command, place, &[])
+}
+
 /// The same by another copy of the program.
 pub(crate) fn serve_by(program: &str, place: &Place, arguments: &[&str]) -> RunningServer {
+    serve_as(place.command(program), place, arguments)
+}
+
+fn serve_as(mut command: Command, place: &Place, arguments: &[&str]) -> RunningServer {
     let log = place.path().join("serve.log");
-    let child = place
-        .command(program)
+    let child = command
         .args(["serve", "--http", "127.0.0.1:0"])
         .args(arguments)
         .stdout(Stdio::null())

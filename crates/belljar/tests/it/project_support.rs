@@ -108,6 +108,18 @@ impl BackgroundRun {
         panic!("it ended without asking")
     }
 
+    /// The next line on its standard error with this text.
+    pub(crate) fn line_with(&mut self, text: &str) -> String {
+        let mut line = String::new();
+        while self.stderr.read_line(&mut line).expect("it is text") > 0 {
+            if line.contains(text) {
+                return line;
+            }
+            line.clear();
+        }
+        panic!("it ended without {text:?}")
+    }
+
     /// What came of it.
     pub(crate) fn end(mut self) -> Outcome {
         let mut stderr = String::new();

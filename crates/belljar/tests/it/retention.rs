@@ -33,7 +33,7 @@ async fn run(store: &Store, id: &str, days: i64, is_over: bool) -> Lease {
     let run = NewRun {
         id: id.into(),
         caller: "test".to_owned(),
-        language: "typescript".to_owned(),
+        work: belljar_contract::Language::TypeScript.into(),
         code: "return 1".to_owned(),
         request_json: "{}".to_owned(),
         durable: true,

@@ -50,6 +50,7 @@ fn a1_a9_json_is_the_canonical_result_of_a_fully_isolated_run() {
         "success",
         "tools",
         "truncated",
+        "unreturned",
     ];
     assert_eq!(keys, expected);
 }
@@ -191,7 +192,7 @@ fn arguments_that_make_no_sense_end_with_status_two_and_say_why() {
     insta::assert_snapshot!(told(&["a.ts", "-c", "1"]), @r"
     error: the argument '[FILE]' cannot be used with '--code <CODE>'
 
-    Usage: belljar run <FILE>
+    Usage: belljar run <FILE> [-- <ARGUMENT>...]
 
     For more information, try '--help'.
     ");
@@ -201,7 +202,7 @@ fn arguments_that_make_no_sense_end_with_status_two_and_say_why() {
     For more information, try '--help'.
     ");
     insta::assert_snapshot!(told(&["-c", "1", "--memory", "12 parsecs"]), @r"
-    error: invalid value '12 parsecs' for '--memory <SIZE>': `12 parsecs` has the unknown unit `parsecs`; write for example 64KiB, 512MiB or 1GB (a plain number is bytes)
+    error: invalid value '12 parsecs' for '--memory <SIZE>': `12 parsecs` has the unknown unit `parsecs`; write for example 64KiB, 512MiB or 1GB
 
     For more information, try '--help'.
     ");
@@ -210,7 +211,7 @@ fn arguments_that_make_no_sense_end_with_status_two_and_say_why() {
 
       tip: a similar argument exists: '--timeout'
 
-    Usage: belljar run --code <CODE> --timeout <TIME> [FILE]
+    Usage: belljar run --code <CODE> --timeout <TIME> [FILE] [-- <ARGUMENT>...]
 
     For more information, try '--help'.
     ");

@@ -86,6 +86,37 @@ fn e2_elicitation_decides_in_python_mcp_2_legacy_over_http() {
     decided_in(MCP_2_LEGACY, true);
 }
 
+/// D7: a person at the client says yes for the run, and is asked once.
+fn decided_for_the_run_in(client: Client) {
+    let project = project();
+    let code = "for (const n of [1, 2, 3]) await mcp.counting.append({ text: `asked${n}` });
+return 'all'";
+    let ask = |verdict| client.ask(&project, None, &["--decide", verdict, "--code", code]);
+    let approved = ask("run");
+    assert_eq!(approved["structured"]["result"], "all", "{approved:#}");
+    assert_eq!(project.counted(), ["asked1", "asked2", "asked3"]);
+    let history = project.belljar(&["approvals", "list", "--all", "--json"]).json();
+    assert_eq!(history.as_array().map(Vec::len), Some(1), "{history:#}");
+    assert_eq!(history[0]["for"], "run", "{history:#}");
+    // The file asks, so a yes for good is not offered, and one that a client sends anyway is none.
+    let refused = ask("always");
+    assert_eq!(refused["structured"]["status"], "approval_required", "{refused:#}");
+    assert_eq!(project.counted().len(), 3);
+    assert_eq!(project.belljar(&["approvals", "rules", "--json"]).json()["rules"], json!([]));
+}
+
+#[sandboxed]
+#[test]
+fn d7_a_yes_for_the_run_is_given_in_python_mcp_1() {
+    decided_for_the_run_in(MCP_1);
+}
+
+#[sandboxed]
+#[test]
+fn d7_a_yes_for_the_run_is_given_in_python_mcp_2() {
+    decided_for_the_run_in(MCP_2_LEGACY);
+}
+
 /// The id of the run and of the approval it waits for.
 fn parked(answer: &Value) -> (String, String) {
     assert_eq!(answer["status"], "approval_required", "{answer:#}");

@@ -231,6 +231,27 @@ fn f8_validate_tells_every_fault_with_its_line() {
     }
 }
 
+/// The examples need nothing but their own directory.
+#[sandboxed]
+#[test]
+fn f1_the_examples_run_in_a_copy_of_their_directory() {
+    let place = Place::new();
+    for example in fs::read_dir(EXAMPLES).unwrap() {
+        let path = example.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        // What the commands of a reader leave behind.
+        if path.is_file() && name != "count.txt" {
+            place.file(&format!("work/{name}"), fs::read(&path).unwrap());
+        }
+    }
+    for file in ["hundred.yaml", "retry-and-fallback.yaml", "rollback.json"] {
+        let ran = place.belljar(&["workflow", "run", file]);
+        assert_eq!(ran.status, Some(0), "{file}: {ran:#?}");
+    }
+    let appended = fs::read_to_string(place.path().join("work/count.txt")).unwrap();
+    assert_eq!(appended, "reserve\ncharge\nmail\n");
+}
+
 #[sandboxed]
 #[test]
 fn f1_interrupted_it_says_how_to_go_on() {
@@ -242,6 +263,18 @@ fn f1_interrupted_it_says_how_to_go_on() {
     let ended = outcome(child.wait_with_output().unwrap());
     assert_eq!(ended.status, Some(130), "{ended:#?}");
     assert!(ended.stderr.contains("belljar workflow resume stop"), "{ended:#?}");
+    // A command that the next host would refuse is refused now, with the choices there are.
+    let command =
+        |rest: &[&str]| project.0.belljar(&[&["workflow", "command", "stop"], rest].concat());
+    let wrong = command(&["approve", "d77"]);
+    let told = format!("refused: no decision d77 is open; open decisions: {decision}\n");
+    assert_eq!((wrong.status, wrong.stderr), (Some(1), told));
+    let wrong = command(&["skip", "nothing-like-it"]);
+    assert!(wrong.stderr.contains("there is no task nothing-like-it; tasks: "), "{wrong:#?}");
+    assert_eq!(command(&["continue"]).status, Some(1));
+    // It is checked in the state that the commands before it leave.
+    assert!(command(&["pause"]).stderr.starts_with("queued as "));
+    assert!(command(&["continue"]).stderr.starts_with("queued as "));
     let queued = project.0.belljar(&["workflow", "command", "stop", "approve", &decision]);
     assert!(queued.stderr.contains("belljar workflow resume stop"), "{queued:#?}");
     let resumed = project.0.belljar(&["workflow", "resume", "stop", "--json"]);

@@ -251,6 +251,7 @@ impl Branch {
         let run = RunCommand {
             language: Language::TypeScript,
             file_name: "main.ts".to_owned(),
+            arguments: Vec::new(),
             limits: GuestLimits {
                 memory_bytes: LIMITS.memory_bytes,
                 wall_ms: 20_000,

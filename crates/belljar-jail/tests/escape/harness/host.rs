@@ -5,7 +5,7 @@ use std::{io, io::Write, path::PathBuf, sync::Arc};
 use belljar_contract::{EngineName, ErrorCode, Grants, Limits, RunRequest, RunResult, Stream};
 use belljar_jail::{Guests, NetworkAccess};
 use belljar_runtime::{Host, HostConfig, Listener, RunOptions, ZygotePlan, ZygoteProgram};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::value::to_raw_value;
 use tokio::sync::{oneshot, watch};
 
@@ -157,8 +157,18 @@ impl std::fmt::Display for Verdict {
 
 /// Starts a host as somebody and collects its verdicts.
 pub(crate) fn run(who: Who, spec: &Spec) -> Result<Vec<Verdict>, String> {
+    verdicts_of("__host", who, spec, spec.attempts.len())
+}
+
+/// Starts this program in a role of a host and collects the verdicts that it prints, one for each attempt.
+pub(crate) fn verdicts_of<V: DeserializeOwned>(
+    role: &str,
+    who: Who,
+    spec: &impl Serialize,
+    attempts: usize,
+) -> Result<Vec<V>, String> {
     let text = serde_json::to_string(spec).map_err(|error| error.to_string())?;
-    let output = spawn::this_program(who, &["__host", &text])
+    let output = spawn::this_program(who, &[role, &text])
         .and_then(|mut command| {
             let command = command.env(bait::VARIABLE, "in the environment");
             command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
@@ -166,15 +176,14 @@ pub(crate) fn run(who: Who, spec: &Spec) -> Result<Vec<Verdict>, String> {
         })
         .map_err(|error| format!("could not start a host: {error}"))?;
     let lines = String::from_utf8_lossy(&output.stdout);
-    let verdicts: Vec<Verdict> =
+    let verdicts: Vec<V> =
         lines.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
-    if verdicts.len() == spec.attempts.len() {
+    if verdicts.len() == attempts {
         return Ok(verdicts);
     }
-    let (got, asked) = (verdicts.len(), spec.attempts.len());
-    let last = verdicts.last().map_or("none", |verdict| &verdict.name);
+    let (got, last) = (verdicts.len(), lines.lines().last().unwrap_or("nothing"));
     let errors = String::from_utf8_lossy(&output.stderr);
-    Err(format!("{got} of {asked} verdicts, the last {last}; {}: {errors}", output.status))
+    Err(format!("{got} of {attempts} verdicts; printed last: {last}; {}: {errors}", output.status))
 }
 
 /// The role of a host that makes the attempts of a spec in its cells.

@@ -38,7 +38,7 @@ pub(super) fn check(machine: &Machine, command: &WorkflowCommand) -> Result<(), 
 fn decides(machine: &Machine, decision: &str) -> Result<(), WorkflowApiError> {
     let open = machine.decisions().into_iter().find(|one| one.id == decision);
     let Some(open) = open else {
-        let why = format!("no decision {decision} is open");
+        let why = machine.unknown_decision(decision);
         return Err(WorkflowApiError::BadCommand { why });
     };
     match open.by {

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use super::{count, duration, grouped, show_duration, show_size, size};
+use belljar_contract::Limit;
+
+use super::{count, duration, grouped, parse, show_duration, show_size, size};
 
 fn error(text: &str) -> String {
     match (duration(text), size(text)) {
@@ -29,7 +31,13 @@ fn a6_sizes_take_decimal_and_binary_units() {
     assert_eq!(size("50KB"), Ok(50_000));
     assert_eq!(size("64kib"), Ok(65_536));
     assert_eq!(size("1GB"), Ok(1_000_000_000));
-    assert_eq!(size("4096"), Ok(4_096));
+    assert_eq!(size("4096B"), Ok(4_096));
+    // A number that nobody means as bytes.
+    let told = size("512").unwrap_err().to_string();
+    assert_eq!(told, "`512` has no unit; write for example 512MiB, or 512B for bytes");
+    assert!(parse(Limit::Memory, "512").is_err());
+    // The key of this limit says that it is in bytes.
+    assert_eq!(parse(Limit::CodeBytes, "512"), Ok(512));
 }
 
 #[test]
@@ -43,11 +51,11 @@ fn a6_counts_are_plain_numbers() {
 fn a6_a_bad_quantity_says_what_to_write() {
     insta::assert_snapshot!(error("soon"), @r"
     `soon` does not start with a number; write for example 300ms, 30s, 5m or 1h (a plain number is seconds)
-    `soon` does not start with a number; write for example 64KiB, 512MiB or 1GB (a plain number is bytes)
+    `soon` does not start with a number; write for example 64KiB, 512MiB or 1GB
     ");
     insta::assert_snapshot!(error("5 parsecs"), @r"
     `5 parsecs` has the unknown unit `parsecs`; write for example 300ms, 30s, 5m or 1h (a plain number is seconds)
-    `5 parsecs` has the unknown unit `parsecs`; write for example 64KiB, 512MiB or 1GB (a plain number is bytes)
+    `5 parsecs` has the unknown unit `parsecs`; write for example 64KiB, 512MiB or 1GB
     ");
     insta::assert_snapshot!(error("99999999999999999999"), @r"
     `99999999999999999999` is too large

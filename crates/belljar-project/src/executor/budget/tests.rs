@@ -3,7 +3,7 @@
 use belljar_contract::{ErrorCode, RunError, RunResult, RunStatus};
 use serde_json::{Value, json, value::to_raw_value};
 
-use super::fit;
+use super::{cost, fit};
 
 fn result(value: &Value) -> RunResult {
     let blank =
@@ -48,4 +48,59 @@ fn e5_deep_wide_and_textual_values_are_cut_too() {
         assert!(is_cut);
         assert!(summary.to_string().len() < 2048, "{summary}");
     }
+}
+
+fn lines(count: usize) -> Vec<String> {
+    (0..count).map(|number| format!("line {number}: \"{}\"", number * 7)).collect()
+}
+
+fn fitted_result(mut result: RunResult, tokens: u32) -> RunResult {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    runtime.block_on(fit(&mut result, tokens, None));
+    result
+}
+
+/// A value, a state and output share the budget; what one does not need the others have.
+#[test]
+fn e5_all_parts_share_one_budget() {
+    let large = json!("word ".repeat(50_000));
+    let state = to_raw_value(&json!({ "all": large })).expect("JSON");
+    let logs = lines(20_000);
+    let stdout = logs.join("\n");
+    let all = RunResult { logs, stdout, state, ..result(&large) };
+    for tokens in [500, 2_000, 10_000] {
+        let fitted = fitted_result(all.clone(), tokens);
+        let logged = fitted.logs.join("\n");
+        let parts = [fitted.result.get(), fitted.state.get(), &logged];
+        let used: usize = parts.iter().map(|part| cost(part, usize::MAX)).sum();
+        assert!(used < tokens as usize * 6 / 5, "{used} of {tokens}");
+        assert!(fitted.truncated.result && fitted.truncated.state && fitted.truncated.logs);
+    }
+    // Control: alone, the output has most of the budget.
+    let alone = RunResult { logs: lines(20_000), ..result(&Value::Null) };
+    let alone = cost(&fitted_result(alone, 2_000).logs.join("\n"), usize::MAX);
+    assert!((1_000..2_000).contains(&alone), "{alone}");
+}
+
+#[test]
+fn e5_output_keeps_its_beginning_and_its_end() {
+    let all = RunResult { logs: lines(20_000), ..result(&json!(1)) };
+    let fitted = fitted_result(all.clone(), 1_000);
+    assert_eq!(fitted.logs.first(), all.logs.first());
+    assert_eq!(fitted.logs.last(), all.logs.last());
+    let cut = fitted.logs.iter().find(|line| line.starts_with('…')).expect("a mark");
+    let kept = fitted.logs.len() - 1;
+    assert!(cut.contains(&format!("({} lines, ", 20_000 - kept)), "{cut} {kept}");
+    assert_eq!(fitted_result(all.clone(), u32::MAX).logs, all.logs);
+}
+
+#[test]
+fn e5_an_error_is_bounded_too() {
+    let error = RunError {
+        stack: Some("at f\n".repeat(9_000)),
+        ..RunError::new(ErrorCode::RuntimeThrown, "x".repeat(50_000))
+    };
+    let failed = RunResult { error: Some(error), ..result(&Value::Null) };
+    let error = fitted_result(failed, 2_000).error.expect("an error");
+    assert!(error.message.len() < 3_000 && error.stack.is_some_and(|stack| stack.len() < 2_000));
 }

@@ -11,6 +11,9 @@ import os
 NO_NETWORK = "there is no network in this run"
 ONLY_PROXY = "only granted hosts can be reached, and only through the proxy in HTTPS_PROXY"
 _PROXY = "http://127.0.0.1:3128"
+MAX_ATTEMPTS = 10
+# The hosts that the code of this run tried to reach.
+attempts: list = []
 _REFUSALS = (errno.EPERM, errno.EACCES, errno.ENETUNREACH, errno.EHOSTUNREACH, errno.EAFNOSUPPORT)
 
 
@@ -29,7 +32,8 @@ def _patch_socket() -> None:
             try:
                 return real(*arguments, **options)
             except OSError as error:
-                _explain(error)
+                if _explain(error):
+                    _note(real, arguments)
                 raise
 
         return call
@@ -44,19 +48,30 @@ def _patch_socket() -> None:
     socket.socket.connect = connect
 
 
-def _explain(error: OSError) -> None:
-    """Adds the reason to an error of the system, which has a number and a text."""
+def _note(real, arguments) -> None:
+    """Remembers who was to be reached: code that catches the error leaves no other trace of it."""
+    # A socket knows no address yet, and its first argument is itself.
+    named = arguments[:1] if real.__name__ != "__init__" else ()
+    for place in named:
+        host = str(place[0] if isinstance(place, tuple) and place else place)
+        if host not in attempts and len(attempts) < MAX_ATTEMPTS:
+            attempts.append(host)
+
+
+def _explain(error: OSError) -> bool:
+    """Adds the reason to an error of the system, which has a number and a text; whether it is of the network."""
     if type(error).__name__ != "gaierror" and error.errno not in _REFUSALS:
-        return
+        return False
     if len(error.args) == 2 and isinstance(error.args[1], str):
         if NO_NETWORK in error.args[1] or ONLY_PROXY in error.args[1]:
-            return
+            return True
         reason = f"{NO_NETWORK}: pass data in with `context`, or call a tool"
         if os.environ.get("HTTPS_PROXY") == _PROXY:
             reason = ONLY_PROXY
         text = f"{error.args[1]} ({reason})"
         error.args = (error.args[0], text)
         error.strerror = text
+    return True
 
 
 def _patch_pools() -> None:

@@ -3,6 +3,8 @@
 import os
 import sys
 
+# A model is shown pictures up to this size; of a larger figure there is a smaller copy for it.
+LONGEST_SIDE = 1568
 _PLOTTING = ("matplotlib", "mpl_toolkits", "seaborn")
 
 
@@ -17,13 +19,31 @@ def save_all(work: str, before: int = 0):
         path = os.path.join(work, "out", f"figure-{before + number}.png")
         try:
             os.makedirs(os.path.dirname(path), exist_ok=True)
-            pyplot.figure(number).savefig(path)
+            figure = pyplot.figure(number)
+            figure.savefig(path)
+            small = _save_small(figure, path)
         except Exception as error:  # a figure less must not lose the value
             sys.stderr.write(f"figure {number} could not be saved: {error}\n")
         else:
-            paths.append(path)
+            paths.extend([small, path] if small else [path])
     pyplot.close("all")
     return paths
+
+
+def _save_small(figure, path: str):
+    dpi = _dpi(figure)
+    side = max(figure.get_size_inches()) * dpi
+    if side <= LONGEST_SIDE:
+        return None
+    small = path.removesuffix(".png") + "-small.png"
+    figure.savefig(small, dpi=dpi * LONGEST_SIDE / side)
+    return small
+
+
+def _dpi(figure) -> float:
+    """The resolution that `savefig` uses."""
+    configured = sys.modules["matplotlib"].rcParams["savefig.dpi"]
+    return figure.dpi if configured == "figure" else configured
 
 
 def close_all() -> None:

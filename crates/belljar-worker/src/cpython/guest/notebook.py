@@ -9,6 +9,9 @@ import re
 _MAGIC = re.compile(r"^(\s*)([%!]{1,2})\s*(\S*)(.*)$")
 # What these arrange for is so in a cell, or does not matter.
 _HARMLESS = frozenset(("matplotlib", "config", "load_ext", "reload_ext", "autoreload", "time", "precision"))
+_SHELL = (
+    "A shell line is for notebooks. Do it in Python, or send it as a run of its own with language bash."
+)
 _INSTALLERS = ("pip", "pip3", "conda", "mamba", "uv")
 
 
@@ -47,19 +50,25 @@ def hint_for(line: str):
     """What to do about a line that is no Python, None if it is not of this kind."""
     magic = _MAGIC.match(line)
     if magic is None:
-        return None
+        return _other_hint(line)
     sign, name, rest = magic.group(2, 3, 4)
     packages = _packages(name, rest)
     if packages is not None:
         missing = ", ".join(package for package in packages if not _is_installed(package))
         what = f" ({missing} is not installed here)" if missing else ""
         return f"Nothing can be installed during a run{what}. Leave the line out, and use what is there."
-    if "!" in sign:
-        return (
-            "A line with ! is for notebooks. Do it in Python, or send it as a run of its own with "
-            "language bash."
-        )
+    if "!" in sign or sign == "%%" and name in ("bash", "sh"):
+        return _SHELL
     return f"%{name} is for notebooks, not Python: leave the line out."
+
+
+def _other_hint(line: str):
+    """The same for lines with something of a notebook in another place."""
+    if re.match(r"^\s*[\w, ]+=\s*!\s*\w", line):
+        return _SHELL
+    if re.match(r"^\s*\?{1,2}[\w.]+\s*$|^\s*[\w.]+\?{1,2}\s*$", line):
+        return "? is for notebooks, not Python: use help(name)."
+    return None
 
 
 def _packages(name: str, rest: str):

@@ -2,9 +2,9 @@
 
 A cell lets nobody open anything in `/proc`: it would tell of the host. Libraries read a handful of files
 there all the same: threadpoolctl (scikit-learn) asks which native libraries are loaded, psutil how much
-memory there is. Where the kernel refuses them, `open` answers with what is true of the cell: its own process,
-the limits of the run, nothing of the machine. No rule of the jail is any wider for it. A program that asks the
-kernel itself (`os.open`, native code, a child) is refused as before.
+memory there is. `open` answers with what is true of the cell: the limits of the run, nothing of the machine,
+and its own process where the kernel refuses to say. No rule of the jail is any wider for it. A program that
+asks the kernel itself (`os.open`, native code, a child) is refused as before.
 """
 
 import _io
@@ -17,6 +17,7 @@ import sys
 import time
 
 PROC = "/proc/"
+_OWN = "/proc/self/"
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _real_open = builtins.open
@@ -47,15 +48,16 @@ def open(  # noqa: A001 - it is what code calls
     closefd=True,
     opener=None,
 ):
-    try:
-        return _real_open(file, mode, buffering, encoding, errors, newline, closefd, opener)
-    except OSError:
-        if type(file) is int or opener is not None or mode not in ("r", "rb", "rt", "br"):
-            raise
-        text = _text_of(file)
-        if text is None:
-            raise
-    raw = _MadeUp(text.encode(), os.fspath(file))
+    path = None
+    if type(file) is not int and opener is None and mode in ("r", "rb", "rt", "br"):
+        path = _made_up_path(file)
+    if path is None or path.startswith(_OWN):
+        try:
+            return _real_open(file, mode, buffering, encoding, errors, newline, closefd, opener)
+        except OSError:
+            if path is None:
+                raise
+    raw = _MadeUp(_FILES[path]().encode(), os.fspath(file))
     if "b" in mode:
         return raw
     return io.TextIOWrapper(raw, encoding or "utf-8", errors, newline)
@@ -76,8 +78,8 @@ class _MadeUp(_io.BytesIO):
         self.mode = "rb"
 
 
-def _text_of(file):
-    """The text of a file of `/proc` that is made up, None for any other."""
+def _made_up_path(file):
+    """The path of a file of `/proc` that can be made up, None for any other."""
     try:
         path = os.fsdecode(file)
     except TypeError:
@@ -86,9 +88,8 @@ def _text_of(file):
         return None
     own = f"{PROC}{os.getpid()}/"
     if path.startswith(own):
-        path = f"{PROC}self/{path[len(own):]}"
-    make = _FILES.get(path)
-    return make() if make is not None else None
+        path = f"{_OWN}{path[len(own):]}"
+    return path if path in _FILES else None
 
 
 def _uptime() -> float:

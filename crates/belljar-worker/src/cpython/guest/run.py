@@ -15,7 +15,7 @@ import types
 from os import access, chdir, getpid
 from time import monotonic
 
-from . import durable, figures, notebook, patches, procfs, restrict, state, trace
+from . import absent, durable, figures, notebook, patches, procfs, restrict, state, trace
 from .arrivals import Arrivals
 from .calls import Calls
 from .capture import FdCapture
@@ -46,6 +46,7 @@ ALARM_TOLERANCE_SECONDS = 0.02
 ALARM_STATUS = 128 + int(_signal.SIGALRM)
 _NOT_VALUES = (types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type)
 # The originals, before a run replaces them.
+_listdir = os.listdir
 _os_exit = os._exit
 _os_system = os.system
 
@@ -71,6 +72,7 @@ class Run:
         # In a session, the place of the code when its time was over.
         self._late = None
         self._file_name = head["file_name"]
+        self._arguments = head.get("arguments", ())
         self._namespace = {}
         self._node = Node()
         code_name = self._session.code_name if self._session else None
@@ -88,12 +90,13 @@ class Run:
             os.environ.update(granted)
             if "TZ" in granted:
                 time.tzset()
-        sys.argv = [self._file_name]
+        sys.argv = [self._file_name, *self._arguments]
         os._exit = self._exit_process(_os_exit)
         os.system = self._prepared.system
         if self.grants.get("permissive") or "subprocess" in self.grants.get("modules", ()):
             self.capture.start()
         procfs.begin(self.limits["memory_bytes"])
+        absent.attempts.clear()
         self._set_clock(self.limits["wall_ms"] / 1000)
 
     def _set_clock(self, seconds: float) -> None:
@@ -129,9 +132,12 @@ class Run:
         elif self._session and self._calls is not None:
             # Frames after the answer belong to the next run, even if threads still run.
             self._calls.refuse_more()
-        if self.work == WORK and _is_there(OUTPUT) and os.path.isdir(OUTPUT):
-            # The host looks for files only if the guest reports them.
-            self.link.artifact(OUTPUT)
+        # The host looks for files only if the guest reports them.
+        if self.work == WORK and _has_files(WORK):
+            self.link.artifact(WORK)
+            if _is_there(OUTPUT) and os.path.isdir(OUTPUT):
+                self.link.artifact(OUTPUT)
+        self._report_attempts(answer)
         if answer[0] == "done":
             self.link.done(*answer[1:])
         else:
@@ -139,6 +145,12 @@ class Run:
         if self._session and not is_clear:
             # Nothing waits for this work.
             self._clear_away(answer)
+
+    def _report_attempts(self, answer) -> None:
+        """Says for the log which hosts the code tried to reach, if it caught the errors."""
+        is_told = answer[0] != "done" and answer[1].get("code") == "permission.network"
+        for host in () if is_told else absent.attempts:
+            self.link.denied(f"network: {host}")
 
     def _clear_away(self, answer) -> None:
         """Cleans the process for the next run of the session."""
@@ -187,7 +199,9 @@ class Run:
         if isinstance(error, AlarmExit):
             return self.reporter.alarm(trace.told_place_of(error, self.source), ALARM_STATUS)
         if isinstance(error, SystemExit):
-            return self.reporter.exit(error, self.streams)
+            report = self.reporter.exit(error, self.streams)
+            self._run_exit_functions()
+            return report
         report = self.reporter.thrown(error)
         if not isinstance(error, MemoryError):
             self._run_exit_functions()
@@ -536,6 +550,13 @@ def _restore_recursion_limit() -> None:
 
 def _is_there(path: str) -> bool:
     return access(path, os.F_OK)
+
+
+def _has_files(path: str) -> bool:
+    try:
+        return bool(_listdir(path))
+    except OSError:
+        return False
 
 
 def _after(first, then):

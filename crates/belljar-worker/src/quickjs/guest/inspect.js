@@ -1,7 +1,7 @@
 // Turns any value into the text Node's console would print: `native.inspect(value, options)`.
 //
-// Never throws, runs no guest code but a `Symbol.toStringTag`, `name` or `message` getter, and
-// stops once MAX_TEXT is reached, for any value. The kind of a value comes from inspect-kinds.js,
+// Never throws, runs no guest code but a `Symbol.toStringTag`, `name` or `message` getter and an object's own
+// way to print itself (`util.inspect.custom`), and stops once MAX_TEXT is reached, for any value. The kind of a value comes from inspect-kinds.js,
 // how it is written from inspect-forms.js, line breaks from inspect-text.js.
 (function (native) {
   "use strict";
@@ -12,6 +12,7 @@
   const { prefixOf } = kinds;
   const { apply, getOwnPropertyDescriptor } = Reflect;
   const symbolToString = Symbol.prototype.toString;
+  const CUSTOM = Symbol.for("nodejs.util.inspect.custom");
 
   const MAX_TEXT = 256 * 1024;
   // `depth: Infinity` must not overflow the stack; no reader needs deeper levels.
@@ -49,6 +50,25 @@
         if (!this.circular.has(value)) this.circular.set(value, this.circular.size + 1);
         return this.spend(`[Circular *${this.circular.get(value)}]`);
       }
+      const custom = kinds.safely(() => value[CUSTOM], undefined);
+      if (typeof custom === "function" && !isPrototype(value)) return this.custom(value, custom, level);
+      return this.plain(value, level);
+    }
+
+    /** What the object itself wants to be printed as: text, or another value. */
+    custom(value, custom, level) {
+      const { depth, maxItems: maxArrayLength, showHidden, breakLength } = this;
+      this.path.push(value);
+      const options = { depth: depth - level, maxArrayLength, showHidden, breakLength };
+      const made = apply(custom, value, [depth - level, options, native.inspect]);
+      this.path.pop();
+      if (made === value) return this.plain(value, level);
+      if (made !== null && typeof made === "object") return this.value(made, level);
+      const lines = `${made}`.slice(0, MAX_TEXT).split("\n");
+      return this.spend(lines.join("\n" + " ".repeat(this.indentation)));
+    }
+
+    plain(value, level) {
       const form = describe(value, this);
       if (form.text !== undefined) return this.spend(form.text);
       if (level > this.depth) return this.spend(tooDeep(form));
@@ -115,6 +135,12 @@
       else name = propertyName(key);
       return this.spend(name) + ": " + text;
     }
+  }
+
+  /** Whether this is the prototype of a class, which inherits the way its instances are printed. */
+  function isPrototype(value) {
+    const made = getOwnPropertyDescriptor(value, "constructor")?.value;
+    return typeof made === "function" && kinds.safely(() => made.prototype, undefined) === value;
   }
 
   function limit(given, otherwise, maximum) {

@@ -1,10 +1,10 @@
 // Intl.Collator and the basis of String.prototype.localeCompare: the order of dictionaries instead
 // of that of code points. The root order of CLDR for ASCII, Latin letters and accents, code points
-// for the rest; no tailoring by language.
+// for the rest; letters that an alphabet has at places of their own are in intl-alphabets.js.
 (function (native) {
   "use strict";
 
-  const { resolve, choice, optionsObject, finish } = native.intl;
+  const { resolve, tell, choice, optionsObject, finish } = native.intl;
 
   // Space, then punctuation and symbols in CLDR's order, digits, letters.
   const ORDER = "\t\n\v\f\r _-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$0123456789";
@@ -27,7 +27,12 @@
     đ: "d\u0338",
     ð: "d\u0338",
     þ: "th\u0338",
+    ı: "i\u0338",
   };
+
+  // Their order is that of readings or of other tables than code points.
+  const UNORDERED = ["zh", "ja", "th"];
+  const [PRIVATE, UPPER] = [0xe000, 0x100];
 
   const isDigit = (code) => code >= 48 && code <= 57;
 
@@ -84,8 +89,10 @@
 
   const isKatakana = (code) => code >= 0x30a1 && code <= 0x30f6;
 
-  function primaryOf(code) {
+  function primaryOf(code, first, last) {
     if (code < 128) return PRIMARY[code];
+    // Between the last digit and the first letter.
+    if (code >= first && code <= last) return FIRST_LETTER - 1 + code / 0x10000;
     // Katakana sorts with hiragana, after it.
     return OTHERS + (isKatakana(code) ? code - 0x60 : code);
   }
@@ -93,7 +100,12 @@
   /** Weights of a text: letters, accents upon them, and case. */
   function weights(text, rules) {
     const result = { letters: [], accents: [], cases: [] };
-    const expanded = text.normalize("NFD").replace(/[ßæœøłđðþ]/gi, (letter) => {
+    native.need("intl-alphabets");
+    const alphabet = native.intl.alphabetOf(rules.language);
+    const own = text
+      .normalize("NFC")
+      .replace(alphabet.pattern, (letter) => alphabet.places.get(letter));
+    const expanded = own.normalize("NFD").replace(/[ßæœøłđðþı]/gi, (letter) => {
       const plain = EXPANSIONS[letter.toLowerCase()];
       return letter === letter.toLowerCase() ? plain : plain[0].toUpperCase() + plain.slice(1);
     });
@@ -104,8 +116,15 @@
         if (at >= 0) result.accents[at] = result.accents[at] * 64 + ACCENTS.indexOf(character) + 2;
         continue;
       }
+      const place = (code & ~UPPER) - PRIVATE;
+      if (place >= 0 && place < alphabet.weights.length) {
+        result.letters.push(alphabet.weights[place].primary);
+        result.accents.push(alphabet.weights[place].accent);
+        result.cases.push((code & UPPER) === 0 ? 0 : 1);
+        continue;
+      }
       const lower = character.toLowerCase();
-      const weight = primaryOf(lower.codePointAt(0));
+      const weight = primaryOf(lower.codePointAt(0), alphabet.first, alphabet.last);
       if (rules.ignorePunctuation && weight < FIRST_SYMBOL) continue;
       result.letters.push(weight);
       result.accents.push(0);
@@ -142,8 +161,12 @@
 
   function compare(a, b, rules) {
     if (a === b) return 0;
-    const quick = rules.ignorePunctuation ? undefined : compareAscii(a, b, rules);
+    // In Turkish, I is the capital of ı, which comes before i.
+    const isOwn = rules.ignorePunctuation || rules.language === "tr";
+    const quick = isOwn ? undefined : compareAscii(a, b, rules);
     if (quick !== undefined) return Math.sign(quick) + 0;
+    if (rules.unordered !== undefined)
+      tell(`the order of ${rules.unordered} is not available: texts are ordered by code point`);
     const left = weights(a, rules);
     const right = weights(b, rules);
     return (
@@ -161,13 +184,15 @@
 
     constructor(locales, options) {
       const given = optionsObject(options);
-      this.#locale = resolve(locales);
+      this.#locale = resolve(locales, ["kn", "kf"]);
+      const { kn, kf } = this.#locale.extension;
+      const habit = this.#locale.language === "da" ? "upper" : "false";
       this.#settings = {
         usage: choice(given, "usage", ["sort", "search"], "sort"),
         sensitivity: choice(given, "sensitivity", ["base", "accent", "case", "variant"], "variant"),
-        ignorePunctuation: Boolean(given.ignorePunctuation),
-        numeric: Boolean(given.numeric),
-        caseFirst: choice(given, "caseFirst", ["upper", "lower", "false"], "false"),
+        ignorePunctuation: Boolean(given.ignorePunctuation ?? this.#locale.language === "th"),
+        numeric: given.numeric === undefined ? kn === "true" : Boolean(given.numeric),
+        caseFirst: choice(given, "caseFirst", ["upper", "lower", "false"], kf ?? habit),
       };
       const { sensitivity, ignorePunctuation, numeric, caseFirst } = this.#settings;
       this.#rules = {
@@ -176,6 +201,8 @@
         lowerFirst: caseFirst === "upper" ? -1 : 1,
         ignorePunctuation,
         numeric,
+        language: this.#locale.language,
+        unordered: UNORDERED.find((language) => language === this.#locale.language),
       };
     }
 
@@ -197,5 +224,6 @@
     }
   }
 
+  native.intl.primaryOf = primaryOf;
   native.intl.Collator = finish(Collator);
 });

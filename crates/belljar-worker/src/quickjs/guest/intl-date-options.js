@@ -1,9 +1,10 @@
 // From the options of Intl.DateTimeFormat to one pattern, and all else they decide. Adds
-// `dateSettings` to `native.intl`; patterns are written as in intl-dates.js.
+// `dateSettings` to `native.intl`; patterns are chosen by intl-skeleton.js.
 (function (native) {
   "use strict";
 
-  const { resolve, choice, count, dateData, numberData, canonicalZone } = native.intl;
+  const { resolve, tell, choice, count, localeData, numberData, numberSystem } = native.intl;
+  const { dateData, patternItems, writtenPattern, bestPattern, canonicalZone } = native.intl;
 
   const DATE_FIELDS = ["weekday", "year", "month", "day"];
   const TIME_FIELDS = ["dayPeriod", "hour", "minute", "second", "fractionalSecondDigits"];
@@ -54,121 +55,112 @@
       throw new TypeError("Invalid option : dateStyle");
   }
 
+  const CYCLES = { h11: "K", h12: "h", h23: "H", h24: "k" };
+  const cycleOf = (letter) => Object.keys(CYCLES).find((cycle) => CYCLES[cycle] === letter);
+
   function hourCycleOf(options, locale, data) {
-    const standard = data.hourCycle;
+    const standard = cycleOf(data.hour);
     const { hour12 } = options;
+    const asked = choice(options, "hourCycle", Object.keys(CYCLES));
     // As V8 does it: a 24-hour clock asked of a 12-hour locale counts to 24, and the reverse from 0.
     if (hour12 !== undefined)
       return hour12 ? (standard === "h23" ? "h11" : "h12") : standard === "h23" ? "h23" : "h24";
-    return choice(options, "hourCycle", ["h11", "h12", "h23", "h24"], locale.hourCycle ?? standard);
+    const { hc } = locale.extension;
+    return asked ?? (Object.hasOwn(CYCLES, hc ?? "") ? hc : standard);
   }
 
-  /** The pattern for some date fields, by what is known about others when it is not listed. */
-  function datePattern(key, data) {
-    const listed = data.patterns.get(key);
-    if (listed !== undefined) return listed;
-    if (key.startsWith("E")) return key === "E" ? "%A" : datePattern("e" + key.slice(1), data);
-    if (key.startsWith("e") && key !== "e") {
-      const rest = datePattern(key.slice(1), data);
-      return key.endsWith("d") ? data.weekday.replace("{}", rest) : `${rest} %A`;
-    }
-    if (key === "yd") return `${datePattern("y", data)} (day: ${datePattern("d", data)})`;
-    if (key.includes("l") && key !== "l") return datePattern(key.replace("l", "s"), data);
-    return { e: "%A", y: "%y", n: "%M", s: "%B", l: "%B", d: "%d" }[key];
+  const WIDTHS = { narrow: 5, short: 3, long: 4, "2-digit": 2, numeric: 1 };
+  const ZONE_LETTERS = {
+    short: "z",
+    long: "zzzz",
+    shortOffset: "O",
+    longOffset: "OOOO",
+    shortGeneric: "v",
+    longGeneric: "vvvv",
+  };
+
+  /** The fields as letters of a skeleton. */
+  function skeletonFor(fields, cycle) {
+    const letters = { weekday: "E", era: "G", year: "y", month: "M", day: "d", hour: CYCLES[cycle] };
+    Object.assign(letters, { minute: "m", second: "s" });
+    let skeleton = "";
+    for (const name of Object.keys(letters))
+      if (fields[name] !== undefined) skeleton += letters[name].repeat(WIDTHS[fields[name]]);
+    const { dayPeriod, fractionalSecondDigits: digits, timeZoneName: zone } = fields;
+    if (dayPeriod !== undefined) skeleton += { short: "B", long: "BBBB", narrow: "BBBBB" }[dayPeriod];
+    if (digits !== undefined) skeleton += "S".repeat(digits);
+    return skeleton + (zone === undefined ? "" : ZONE_LETTERS[zone]);
   }
 
-  function dateKey({ weekday, year, month, day }) {
-    const monthKey =
-      month === undefined ? "" : DIGITS.includes(month) ? "n" : month === "long" ? "l" : "s";
-    const weekdayKey = weekday === undefined ? "" : weekday === "long" ? "E" : "e";
-    return weekdayKey + (year === undefined ? "" : "y") + monthKey + (day === undefined ? "" : "d");
+  /** A pattern with another clock; which one it has does not change what else is shown. */
+  function withCycle(pattern, cycle) {
+    const items = patternItems(pattern).map((item) =>
+      /[hHkK]/.test(item.letter ?? "") ? { ...item, letter: CYCLES[cycle] } : item,
+    );
+    return writtenPattern(items);
   }
 
-  function timePattern(fields, data, twelve) {
-    const { hour, minute, second, fractionalSecondDigits: digits } = fields;
-    let pattern = "";
-    if (hour !== undefined) {
-      const key =
-        (twelve ? "h" : "H") + (minute === undefined ? "" : second === undefined ? "m" : "ms");
-      pattern = data.times.get(key);
-      // With a part of the day in words the AM or PM is left out.
-      if (fields.dayPeriod !== undefined)
-        pattern = pattern.replace("%p", "%P").replace("\u202f", " ");
-    } else if (minute !== undefined) {
-      pattern = second === undefined ? "%i" : "%I:%S";
-    } else if (second !== undefined) {
-      pattern = "%s";
-    } else if (fields.dayPeriod !== undefined) {
-      pattern = "%P";
-    }
-    if (digits === undefined) return pattern;
-    return /%[sS]/.test(pattern)
-      ? pattern.replace(/%[sS]/, "$&.%f")
-      : pattern + (pattern === "" ? "%f" : "");
-  }
-
-  function withZone(time, fields, data) {
-    if (fields.timeZoneName === undefined) return time;
-    if (time === "") return "%z";
-    return data.zoneFirst ? `%z ${time}` : `${time} %z`;
-  }
-
-  /** Date and time together: by how wordy the date is. */
-  function joinHalves(date, time, fields, data) {
-    if (date === "" || time === "") return date + time;
-    const { weekday, month, timeZoneName } = fields;
-    if (date === "%A" && timeZoneName === undefined) return data.joins[4].replace("{}", time);
-    const style = month === "long" ? (weekday === undefined ? 1 : 0) : month === "short" ? 2 : 3;
-    return date + data.joins[style] + time;
-  }
-
-  /**
-   * The width asked for, where it differs from the locale's habit: two digits when asked for, and
-   * once a field asks, its neighbours that ask for the plain number get it.
-   */
-  function adjustWidths(pattern, fields, data) {
-    const asks = (...names) => names.some((name) => fields[name] === "2-digit");
-    const date = asks("month", "day");
-    const loneWeekday =
-      fields.weekday !== undefined && fields.month === undefined && fields.day === undefined;
-    // Where twelve hours are the habit, the other clock stays padded.
-    const time =
-      data.hourCycle !== "h12" && (date || (asks("hour", "minute", "second") && !loneWeekday));
-    for (const [name, plain, two, explicit] of [
-      ["month", "%M", "%N", date],
-      ["day", "%d", "%D", date],
-      ["hour", "%h", "%H", time],
-    ]) {
-      if (fields[name] === "2-digit") pattern = pattern.replace(plain, two);
-      else if (explicit && fields[name] === "numeric") pattern = pattern.replace(two, plain);
-    }
-    return fields.year === "2-digit" ? pattern.replace("%y", "%Y") : pattern;
-  }
-
-  function fieldsPattern(fields, data, twelve) {
-    let date = dateKey(fields) === "" ? "" : datePattern(dateKey(fields), data);
-    if (fields.era !== undefined) date = date.includes("%y") ? `${date} %g` : `%g${date}`;
-    const time = withZone(timePattern(fields, data, twelve), fields, data);
-    return adjustWidths(joinHalves(date, time, fields, data), fields, data);
-  }
-
-  function stylePattern({ dateStyle, timeStyle }, data, twelve) {
-    const date = dateStyle === undefined ? "" : data.styles[STYLES.indexOf(dateStyle)];
+  function stylePattern({ dateStyle, timeStyle, hourCycle }, data) {
+    const date = data.date[STYLES.indexOf(dateStyle)];
     if (timeStyle === undefined) return date;
-    const clock = twelve ? "h" : "H";
-    let time = data.times.get(clock + (timeStyle === "short" ? "m" : "ms"));
-    if (timeStyle === "full" && data.fullTime !== undefined && !twelve) time = data.fullTime;
-    else if (timeStyle === "full" || timeStyle === "long")
-      time = data.zoneFirst ? `%z ${time}` : `${time} %z`;
-    return date === "" ? time : date + data.joins[STYLES.indexOf(dateStyle)] + time;
+    const time = data.time[STYLES.indexOf(timeStyle)];
+    const join = data.at[STYLES.indexOf(dateStyle)];
+    const pattern =
+      dateStyle === undefined ? time : join.replace("{1}", () => date).replace("{0}", () => time);
+    const items = patternItems(pattern);
+    const clock = items.find(({ letter }) => /[hHkK]/.test(letter ?? ""));
+    if (clock.letter === CYCLES[hourCycle]) return pattern;
+    const fields = items.filter(({ letter }) => letter !== undefined && !/[abB]/.test(letter));
+    const skeleton = fields.map((item) =>
+      item === clock ? { ...item, letter: CYCLES[hourCycle] } : item,
+    );
+    return withCycle(bestPattern(data, writtenPattern(skeleton)), hourCycle);
+  }
+
+  /** The items of the pattern; programs ask for the same few again and again. */
+  function itemsFor(settings, styled) {
+    const { data, fields, dateStyle, timeStyle, hourCycle } = settings;
+    const skeleton = styled ? "" : skeletonFor(fields, hourCycle);
+    const key = styled ? `${dateStyle} ${timeStyle} ${hourCycle}` : `${skeleton} ${data.decimal}`;
+    const kept = data.items.get(key);
+    if (kept !== undefined) return kept;
+    const pattern = styled
+      ? stylePattern(settings, data)
+      : withCycle(bestPattern(data, skeleton), hourCycle);
+    if (data.items.size >= 64) data.items.clear();
+    const items = patternItems(pattern);
+    data.items.set(key, items);
+    return items;
+  }
+
+  const CALENDARS = { __proto__: null, gregory: true, gregorian: true, iso8601: true };
+
+  /** The locale's calendar, or the Gregorian one when it is asked for; no other is here. */
+  function calendarOf(options, locale) {
+    const own = localeData(locale.name, "dates").calendar ?? "gregory";
+    if (options.calendar !== undefined && !/^[a-z0-9]{3,8}(-[a-z0-9]{3,8})*$/i.test(`${options.calendar}`))
+      throw new RangeError(`Invalid calendar : ${options.calendar}`);
+    for (const wanted of [options.calendar, locale.extension.ca]) {
+      if (wanted === undefined) continue;
+      const name = `${wanted}`.toLowerCase();
+      if (name === own || CALENDARS[name]) return name === own ? own : "gregory";
+      tell(`the calendar ${name} is not available: written in ${own}`);
+    }
+    return own;
   }
 
   /** Everything decided by the options. */
   function dateSettings(locales, options, required, defaults) {
-    const locale = resolve(locales);
-    const data = dateData(locale.name);
+    const locale = resolve(locales, ["ca", "hc", "nu"]);
+    const calendar = calendarOf(options, locale);
+    const system = numberSystem(locale, options.numberingSystem);
+    const data = dateData(locale.name, calendar);
+    const numbers = numberData(locale.name, system);
+    data.decimal = numbers.decimal;
     const settings = {
       locale,
+      calendar,
+      system,
       data,
       timeZone: canonicalZone(options.timeZone),
       fields: readFields(options),
@@ -179,21 +171,8 @@
     checkStyles(options, settings, required);
     const styled = settings.dateStyle !== undefined || settings.timeStyle !== undefined;
     if (!styled) addDefaults(settings.fields, required, defaults);
-    const twelve = settings.hourCycle === "h11" || settings.hourCycle === "h12";
-    settings.pattern = styled
-      ? stylePattern(settings, data, twelve)
-      : fieldsPattern(settings.fields, data, twelve);
+    settings.items = itemsFor(settings, styled);
     settings.hasHour = settings.timeStyle !== undefined || settings.fields.hour !== undefined;
-    settings.zoneStyle =
-      settings.fields.timeZoneName ?? (settings.timeStyle === "full" ? "long" : "short");
-    settings.monthStyle =
-      settings.dateStyle === undefined
-        ? settings.fields.month
-        : settings.dateStyle === "medium"
-          ? "short"
-          : "long";
-    settings.weekdayStyle = settings.dateStyle === undefined ? settings.fields.weekday : "long";
-    settings.decimal = numberData(locale.name).decimal;
     return settings;
   }
 

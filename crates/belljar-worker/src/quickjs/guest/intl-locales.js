@@ -1,126 +1,12 @@
 // Which locales there are, how a request for one is answered, and how options are read: the
 // common ground of the intl-*.js files, offered to them on `native.intl`.
 //
-// The conventions themselves (separators, patterns, names) are facts from CLDR, cut down to what
-// agents print. A locale that is not here is answered with en-US, says so when asked, and is told
-// in the log, so that nobody takes American dates for those of another country.
+// The conventions themselves (separators, patterns, names) are CLDR's, in files that are read when a
+// program names their locale. A locale that is not here is answered with en-US, says so when asked,
+// and is told in the log, so that nobody takes American dates for those of another country.
 (function (native) {
   "use strict";
 
-  /**
-   * Numbers. Patterns: `#` the number, `¤` the currency, `-` the sign (in front when absent).
-   * compact: `power[/divisor]:suffix[,plural suffix]`, a suffix begins with its own space.
-   */
-  const NUMBERS = {
-    en: {
-      decimal: ".",
-      group: ",",
-      percent: "#%",
-      currency: "¤#",
-      accounting: "(¤#)",
-      short: "3:K|6:M|9:B|12:T",
-      long: "3: thousand|6: million|9: billion|12: trillion",
-      symbols:
-        "USD=$ EUR=€ GBP=£ JPY=¥ CNY=CN¥ INR=₹ KRW=₩ BRL=R$ CAD=CA$ AUD=A$ NZD=NZ$ MXN=MX$ ILS=₪ HKD=HK$ TWD=NT$ VND=₫ PHP=₱ XAF=FCFA XOF=F\u202fCFA XPF=CFPF XCD=EC$",
-    },
-    "en-GB": { short: "3:k|6:m|9:bn|12:tn", symbols: "USD=US$ JPY=JP¥" },
-    "en-CA": { symbols: "USD=US$ CAD=$ JPY=JP¥" },
-    sv: {
-      decimal: ",",
-      group: "\u00a0",
-      minus: "\u2212",
-      percent: "#\u00a0%",
-      currency: "#\u00a0¤",
-      accounting: "-#\u00a0¤",
-      short: "3:\u00a0tn|6:\u00a0mn|9:\u00a0md|12:\u00a0bn",
-      long: "3: tusen|6: miljon, miljoner|9: miljard, miljarder|12: biljon, biljoner",
-      symbols:
-        "USD=US$ SEK=kr CAD=CA$ JPY=JPY GBP=GBP CNY=CNY INR=INR KRW=KRW BRL=BR$ AUD=AUD NZD=NZD MXN=MX$ ILS=ILS HKD=HKD TWD=TWD VND=VND PHP=PHP XCD=XCD",
-    },
-    de: {
-      decimal: ",",
-      group: ".",
-      percent: "#\u00a0%",
-      currency: "#\u00a0¤",
-      accounting: "-#\u00a0¤",
-      short: "6:\u00a0Mio.|9:\u00a0Mrd.|12:\u00a0Bio.",
-      long: "3: Tausend|6: Million, Millionen|9: Milliarde, Milliarden|12: Billion, Billionen",
-      symbols: "AUD=AU$ THB=฿ PHP=PHP",
-    },
-    fr: {
-      decimal: ",",
-      group: "\u202f",
-      percent: "#\u00a0%",
-      currency: "#\u00a0¤",
-      accounting: "(#\u00a0¤)",
-      short: "3:\u00a0k|6:\u00a0M|9:\u00a0Md|12:\u00a0Bn",
-      long: "3: millier, mille|6: million, millions|9: milliard, milliards|12: billion, billions",
-      symbols:
-        "USD=$US GBP=£GB JPY=JPY CNY=CNY CAD=$CA AUD=$AU NZD=$NZ MXN=$MX SGD=$SG HKD=HKD TWD=TWD PHP=PHP ARS=$AR CLP=$CL COP=$CO XPF=FCFP XCD=XCD",
-    },
-    es: {
-      decimal: ",",
-      group: ".",
-      minimumGrouping: 2,
-      percent: "#\u00a0%",
-      currency: "#\u00a0¤",
-      accounting: "-#\u00a0¤",
-      short: "3:\u00a0mil|6:\u00a0M|10/9:\u00a0mil\u00a0M|12:\u00a0B",
-      long: "3: mil|6: millón, millones|9: mil millones|12: billón, billones",
-      symbols:
-        "USD=US$ GBP=GBP JPY=JPY CNY=CNY INR=INR KRW=KRW BRL=BRL CAD=CAD AUD=AUD NZD=NZD MXN=MXN ILS=ILS HKD=HKD TWD=TWD THB=฿ PHP=PHP XAF=XAF XOF=XOF XCD=XCD",
-    },
-    it: {
-      decimal: ",",
-      group: ".",
-      minimumGrouping: 2,
-      percent: "#%",
-      currency: "#\u00a0¤",
-      accounting: "-#\u00a0¤",
-      short: "3:K|6:\u00a0Mln|9:\u00a0Mld|12:\u00a0Bln",
-      long: "3: mila|6: milione, milioni|9: miliardo, miliardi|12: mila miliardi",
-      symbols: "USD=USD JPY=JPY INR=INR KRW=KRW BRL=BRL MXN=MXN HKD=HKD TWD=TWD THB=฿ VND=VND",
-    },
-    nl: {
-      decimal: ",",
-      group: ".",
-      percent: "#%",
-      currency: "¤\u00a0-#",
-      accounting: "(¤\u00a0#)",
-      short: "3:K|6:\u00a0mln.|9:\u00a0mld.|12:\u00a0bln.",
-      long: "3: duizend|6: miljoen|9: miljard|12: biljoen",
-      symbols: "USD=US$ JPY=JP¥ CAD=C$ AUD=AU$ THB=฿ PHP=PHP XPF=XPF",
-    },
-    pt: {
-      decimal: ",",
-      group: ".",
-      percent: "#%",
-      currency: "¤\u00a0#",
-      accounting: "-¤\u00a0#",
-      short: "3:\u00a0mil|6:\u00a0mi|9:\u00a0bi|12:\u00a0tri",
-      long: "3: mil|6: milhão, milhões|9: bilhão, bilhões|12: trilhão, trilhões",
-      symbols: "USD=US$ JPY=JP¥ AUD=AU$ THB=฿ PHP=PHP",
-    },
-    ja: {
-      short: "4:万|8:億|12:兆|16:京",
-      long: "4:万|8:億|12:兆|16:京",
-      symbols: "JPY=￥ CNY=元 PHP=PHP",
-    },
-    zh: {
-      short: "4:万|8:亿|12:万亿",
-      long: "4:万|8:亿|12:万亿",
-      symbols: "USD=US$ JPY=JP¥ CNY=¥ AUD=AU$ PHP=PHP",
-    },
-  };
-
-  // English outside America writes dates the British way.
-  const ALIASES = {
-    "en-AU": "en-GB",
-    "en-NZ": "en-GB",
-    "en-IE": "en-GB",
-    "en-ZA": "en-GB",
-    "en-IN": "en-GB",
-  };
   const DEFAULT_TAG = "en-US";
   const TAG =
     /^[a-z]{2,3}(-[a-z]{4})?(-([a-z]{2}|\d{3}))?(-([a-z0-9]{5,8}|\d[a-z0-9]{3}))*(-[a-z](-[a-z0-9]{2,8})+)*$/i;
@@ -153,64 +39,176 @@
     return [...new Set(list.map(canonicalTag))];
   }
 
-  /** The name of the data for a tag: "de" for de-AT, undefined for ko-KR. */
-  function dataName(tag) {
-    const [language, ...rest] = tag.split("-u-")[0].split("-");
+  const parsed = new Map();
+
+  /** A table of a locale file, parsed on first use; undefined where there is none. */
+  function rootTable(section) {
+    const key = `root ${section}`;
+    if (!parsed.has(key)) parsed.set(key, JSON.parse(native.localeText("root", section)));
+    return parsed.get(key);
+  }
+
+  /** What a locale says otherwise than its parent, put over what the parent says. */
+  function merged(own, parent) {
+    if (own === undefined) return parent;
+    if (parent === undefined || typeof own !== "object" || Array.isArray(own)) return own;
+    const result = { ...parent };
+    for (const key of Object.keys(own)) {
+      if (own[key] === null) delete result[key];
+      else result[key] = merged(own[key], parent[key]);
+    }
+    return result;
+  }
+
+  /** A section of a locale's data, read when it is first needed. */
+  function localeData(name, section) {
+    const key = `${name} ${section}`;
+    if (parsed.has(key)) return parsed.get(key);
+    const text = native.localeText(name, section);
+    const own = text === undefined ? undefined : JSON.parse(text);
+    const parent = parentOf(name);
+    const data = parent === "" ? own : merged(own, localeData(parent, section));
+    parsed.set(key, data);
+    return data;
+  }
+
+  /** Entries of the index are `parent region,region`; a locale without parent has regions alone. */
+  function parentOf(name) {
+    const [first] = rootTable("locales")[name].split(" ");
+    return Object.hasOwn(rootTable("locales"), first) ? first : "";
+  }
+
+  function isWrittenAlike(name, region) {
+    return rootTable("locales")[name].split(" ").at(-1).split(",").includes(region);
+  }
+
+  const LANGUAGES = { __proto__: null, nb: "no", iw: "he", in: "id" };
+  const CHINESE = {
+    __proto__: null,
+    TW: "zh-Hant",
+    HK: "zh-Hant-HK",
+    MO: "zh-Hant-HK",
+    SG: "zh-Hans-SG",
+    Hant: "zh-Hant",
+    Hans: "zh",
+  };
+
+  const found = new Map();
+
+  function dataFor(tag) {
+    if (!found.has(tag)) {
+      if (found.size > 50) found.clear();
+      found.set(tag, dataNamed(tag));
+    }
+    return found.get(tag);
+  }
+
+  /** {name: of the data, exact: whether it is that of the tag's country}; undefined for et-EE. */
+  function dataNamed(tag) {
+    const [given, ...rest] = baseName(tag).split("-");
+    const language = LANGUAGES[given] ?? given;
     const region = rest.find((part) => /^([A-Z]{2}|\d{3})$/.test(part));
-    const name = region === undefined ? language : `${language}-${region}`;
-    const found = ALIASES[name] ?? (Object.hasOwn(NUMBERS, name) ? name : language);
-    return Object.hasOwn(NUMBERS, found) ? found : undefined;
+    const script = rest.find((part) => part.length === 4 && !/^\d/.test(part));
+    const locales = rootTable("locales");
+    if (!Object.hasOwn(locales, language)) return undefined;
+    if (language === "zh") {
+      const key = script === "Hans" && region !== "SG" ? "Hans" : (region ?? script);
+      const name = CHINESE[key] ?? CHINESE[script] ?? "zh";
+      return { name, exact: region === undefined || region === "CN" || CHINESE[region] !== undefined && region !== "MO" };
+    }
+    const name = `${language}-${region}`;
+    if (script !== undefined) return { name: language, exact: false };
+    if (region === undefined) return { name: language, exact: true };
+    if (Object.hasOwn(locales, name)) return { name, exact: true };
+    const alike = isWrittenAlike(language, region);
+    // English outside America writes dates the British way.
+    return { name: language === "en" && !alike ? "en-001" : language, exact: alike };
   }
 
   const told = new Set();
 
   /** Told once, however often a loop asks. */
-  function tell(tag, written) {
-    if (told.has(tag) || told.size > 20) return;
-    told.add(tag);
-    native.print("log", `[intl] the locale ${tag} is not available: written as ${written}`);
+  function tell(text) {
+    if (told.has(text) || told.size > 20) return;
+    told.add(text);
+    native.print("log", `[intl] ${text}`);
   }
 
-  // Countries whose conventions are those of their language here.
-  const HOME = {
-    __proto__: null,
-    en: "US", sv: "SE", de: "DE", fr: "FR", es: "ES", it: "IT", nl: "NL", pt: "BR", ja: "JP", zh: "CN",
-  };
+  const baseName = (tag) => (tag.length < 8 ? tag : tag.split(/-[a-z0-9]-/)[0]);
 
-  /** Whether a country is answered with the conventions of another: de-CH with those of Germany. */
-  function isForeign(tag, name) {
-    const region = tag.split("-u-")[0].split("-").find((part) => /^([A-Z]{2}|\d{3})$/.test(part));
-    return region !== undefined && !name.includes("-") && region !== HOME[name];
+  /** The value of a key of the extension -u-. */
+  function keyword(tag, key) {
+    if (!tag.includes("-u-")) return undefined;
+    const match = new RegExp(`-u-(?:.*-)?${key}(?:-([a-z0-9]{3,8}))?(?=-|$)`).exec(tag);
+    // A key without a value is switched on.
+    return match === null ? undefined : (match[1] ?? "true");
   }
 
-  /** The first requested locale there is data for: its tag, its data's name, its -u-hc- value. */
-  function resolve(locales) {
+  /** As V8 names it: the country of Norwegian is not one of its locales. */
+  const resolvedTag = (tag) => (tag === "nb-NO" ? "nb" : tag);
+
+  /**
+   * The first requested locale there is data for: its tag, its data's name, and what its extension
+   * says for `keys`, such as {nu: "arab"}.
+   */
+  function resolve(locales, keys = []) {
     const tags = canonicalLocales(locales);
     for (const tag of tags) {
-      const name = dataName(tag);
-      if (name === undefined) continue;
-      if (isForeign(tag, name) || tag.startsWith("en-IN")) tell(tag, name);
-      return { tag: tag.split("-u-")[0], name, hourCycle: /-hc-(h1[12]|h2[34])/.exec(tag)?.[1] };
+      const found = dataFor(tag);
+      if (found === undefined) continue;
+      const base = baseName(tag);
+      if (!found.exact) tell(`the locale ${base} is not available: written as ${found.name}`);
+      const extension = {};
+      for (const key of keys) extension[key] = keyword(tag, key);
+      return { tag: resolvedTag(base), name: found.name, language: found.name.split("-")[0], extension };
     }
-    if (tags.length > 0) tell(tags[0], DEFAULT_TAG);
-    return { tag: DEFAULT_TAG, name: "en", hourCycle: undefined };
+    if (tags.length > 0) tell(`the locale ${tags[0]} is not available: written as ${DEFAULT_TAG}`);
+    return { tag: DEFAULT_TAG, name: "en", language: "en", extension: {} };
   }
 
-  const merged = new Map();
-
-  function table(text) {
-    return new Map(text.split(" ").map((entry) => entry.split("=")));
+  /** The tag with those keywords of its extension that were followed. */
+  function tagWith(locale, used) {
+    const pairs = Object.keys(used)
+      .filter((key) => used[key] !== undefined && locale.extension[key] === used[key])
+      .map((key) => `-${key}-${used[key]}`);
+    return pairs.length === 0 ? locale.tag : `${locale.tag}-u${pairs.join("")}`;
   }
 
-  /** Number conventions of a locale, what it does not say taken from English; made on first use. */
-  function numberData(name) {
-    if (!merged.has(name)) {
-      const english = NUMBERS.en;
-      const own = NUMBERS[name];
-      const symbols = new Map([...table(english.symbols), ...table(own.symbols)]);
-      merged.set(name, { minimumGrouping: 1, ...english, ...own, symbols });
+  /** The digits to write with: those asked for by option or extension, or the locale's own. */
+  function numberSystem(locale, option) {
+    if (option !== undefined && !/^[a-z0-9]{3,8}(-[a-z0-9]{3,8})*$/i.test(`${option}`))
+      throw new RangeError(`Invalid numberingSystem : ${option}`);
+    const numbers = localeData(locale.name, "numbers");
+    for (const wanted of [option, locale.extension.nu]) {
+      if (wanted === undefined) continue;
+      const name = `${wanted}`.toLowerCase();
+      if (Object.hasOwn(rootTable("systems"), name)) return name;
+      tell(`the numbering system ${name} is not available: written in ${numbers.system}`);
     }
-    return merged.get(name);
+    return numbers.system;
+  }
+
+  /** Numbers of a locale: symbols and patterns of a numbering system. */
+  function numberData(name, system) {
+    const key = `${name} numbers ${system}`;
+    if (!parsed.has(key)) {
+      const numbers = localeData(name, "numbers");
+      // The digits of Arabic have signs of their own in any language.
+      const isArabic = system.startsWith("arab") && numbers[system] === undefined;
+      const { decimal, group, percentSign, minusSign, plusSign } = isArabic
+        ? localeData("ar", "numbers").arab
+        : (numbers[system] ?? numbers.latn);
+      const own = { decimal, group, percentSign, minusSign, plusSign };
+      parsed.set(key, { ...numbers, ...(numbers[system] ?? numbers.latn), ...own });
+    }
+    return parsed.get(key);
+  }
+
+  /** Digits of ASCII in those of a numbering system. */
+  function digitsIn(system, text) {
+    if (system === "latn") return text;
+    const zero = rootTable("systems")[system];
+    return text.replace(/[0-9]/g, (digit) => String.fromCodePoint(zero + Number(digit)));
   }
 
   /** An option that is one of a few words. */
@@ -271,7 +269,7 @@
   /** What every Intl constructor offers beside its own methods. */
   function finish(type) {
     Object.defineProperty(type, "supportedLocalesOf", {
-      value: (locales) => canonicalLocales(locales).filter((tag) => dataName(tag) !== undefined),
+      value: (locales) => canonicalLocales(locales).filter((tag) => dataFor(tag) !== undefined),
       writable: true,
       configurable: true,
     });
@@ -284,7 +282,13 @@
 
   const { intl } = native;
   intl.resolve = resolve;
+  intl.tagWith = tagWith;
+  intl.tell = tell;
+  intl.localeData = localeData;
+  intl.rootTable = rootTable;
+  intl.numberSystem = numberSystem;
   intl.numberData = numberData;
+  intl.digitsIn = digitsIn;
   intl.canonicalLocales = canonicalLocales;
   intl.choice = choice;
   intl.count = count;

@@ -3,19 +3,28 @@
 (function (native) {
   "use strict";
 
-  const { resolve, numberData, optionsObject, finish, plural, operandsOf, numberSettings } =
-    native.intl;
+  const { resolve, tagWith, numberData, digitsIn, optionsObject, finish } = native.intl;
+  const { plural, pluralText, operandsOf, numberSettings, numberPattern, affixed } = native.intl;
   const { decimalOf, round, split, scale } = native.intl.decimal;
 
-  function groupedParts(whole, data, { grouping, notation }) {
+  /** Where groups begin, from the right: 3, 6, 9 or, in India, 3, 5, 7. */
+  function groupedParts(whole, data, { grouping, notation, style, currencySign }) {
+    const money = currencySign === "accounting" ? data.accounting : data.currency;
+    const { primary, secondary } = numberPattern(style === "currency" ? money : data.standard);
     const late = grouping === "min2" || (grouping === "auto" && notation === "compact");
     const minimum = grouping === "always" ? 1 : late ? 2 : data.minimumGrouping;
-    if (grouping === false || whole.length < 3 + minimum)
+    if (grouping === false || whole.length < primary + minimum)
       return [{ type: "integer", value: whole }];
+    const group = (style === "currency" ? data.moneyGroup : undefined) ?? data.group;
     const parts = [];
-    for (let end = whole.length; end > 0; end -= 3) {
-      parts.unshift({ type: "integer", value: whole.slice(Math.max(0, end - 3), end) });
-      if (end > 3) parts.unshift({ type: "group", value: data.group });
+    let size = primary;
+    for (let end = whole.length; end > 0; end -= size) {
+      if (parts.length > 0) {
+        parts.unshift({ type: "group", value: group });
+        size = secondary;
+      }
+      const from = Math.max(0, end - size);
+      parts.unshift({ type: "integer", value: whole.slice(from, end) });
     }
     return parts;
   }
@@ -24,9 +33,10 @@
     const parts = groupedParts(digits.whole, data, settings);
     if (digits.fraction === "" || (settings.stripZeros && /^0+$/.test(digits.fraction)))
       return parts;
+    const money = settings.style === "currency" ? data.moneyDecimal : undefined;
     return [
       ...parts,
-      { type: "decimal", value: data.decimal },
+      { type: "decimal", value: money ?? data.decimal },
       { type: "fraction", value: digits.fraction },
     ];
   }
@@ -38,20 +48,31 @@
     return round(decimal, { ...precise, mode: limits.mode });
   }
 
-  function compactEntry(text, magnitude) {
-    let found;
-    for (const entry of text.split("|")) {
-      const [powers, suffix] = entry.split(":");
-      const [threshold, divisor = threshold] = powers.split("/").map(Number);
-      if (threshold <= magnitude) found = { divisor, suffix };
+  /** The pattern of a power of ten, and by how many powers the number is divided. */
+  function compactEntry(table, magnitude) {
+    let at = Math.min(magnitude - 3, table.length - 1);
+    if (at < 0) return { divisor: 0, text: "0" };
+    let more = magnitude - 3 - at;
+    // An empty entry is the one before with one more zero.
+    for (; table[at] === ""; at -= 1) more += 1;
+    const text = table[at];
+    if (text.startsWith("=") && more === 0) {
+      const [, alone, rest] = text.split("=");
+      return { ...compactEntry([rest], 3), divisor: at + 3, text: rest, alone };
     }
-    return found ?? { divisor: 0, suffix: "" };
+    const zeros = numberPattern(text.split("|").at(-1)).zeros;
+    return { divisor: text === "0" ? 0 : at + 3 - (zeros - 1), text };
   }
 
-  function compactParts(decimal, locale, data, settings) {
+  function compactTable(data, settings) {
     // Amounts with a currency's sign are always abbreviated.
-    const signed = settings.style === "currency" && settings.currencyDisplay !== "name";
-    const table = settings.compactDisplay === "long" && !signed ? data.long : data.short;
+    if (settings.style === "currency" && settings.currencyDisplay !== "name") return data.shortMoney;
+    return settings.compactDisplay === "long" ? data.long : data.short;
+  }
+
+  /** {parts, digits, pattern}: the pattern has the name of the power. */
+  function compactParts(decimal, locale, data, settings) {
+    const table = compactTable(data, settings);
     let entry = compactEntry(table, decimal.point - 1);
     let rounded = roundCompact(scale(decimal, -entry.divisor), settings.limits);
     // 999,999 rounds up to the next name.
@@ -61,14 +82,18 @@
       rounded = roundCompact(scale(decimal, -entry.divisor), settings.limits);
     }
     const digits = split(rounded, settings.limits);
-    const [one, many = one] = entry.suffix.split(",");
-    const suffix = plural(locale.name, "cardinal", operandsOf(digits)) === "one" ? one : many;
     const parts = digitParts(digits, data, settings);
-    const word = suffix.trimStart();
-    if (word !== suffix)
-      parts.push({ type: "literal", value: suffix.slice(0, suffix.length - word.length) });
-    if (word !== "") parts.push({ type: "compact", value: word });
-    return { parts, digits };
+    if (entry.divisor === 0) return { parts, digits };
+    digits.exponent = entry.divisor;
+    if (entry.alone !== undefined && digits.whole === "1" && digits.fraction === "")
+      return {
+        parts: numberPattern(entry.alone).zeros === 0 ? [] : parts,
+        digits,
+        pattern: entry.alone,
+      };
+    const category = plural(locale.name, "cardinal", operandsOf({ ...digits, exponent: 0 }));
+    const pattern = pluralText(locale.name, entry.text, category);
+    return { parts: numberPattern(pattern).zeros === 0 ? [] : parts, digits, pattern };
   }
 
   function scientificParts(decimal, data, settings) {
@@ -83,8 +108,8 @@
     }
     const digits = split(rounded, settings.limits);
     const parts = digitParts(digits, data, { ...settings, grouping: false });
-    parts.push({ type: "exponentSeparator", value: "E" });
-    if (exponent < 0) parts.push({ type: "exponentMinusSign", value: "-" });
+    parts.push({ type: "exponentSeparator", value: data.exponential });
+    if (exponent < 0) parts.push({ type: "exponentMinusSign", value: data.minusSign });
     parts.push({ type: "exponentInteger", value: `${Math.abs(exponent)}` });
     return { parts, digits: { whole: digits.whole + "0", fraction: digits.fraction } };
   }
@@ -92,9 +117,9 @@
   /** The number itself, without sign, currency or unit. */
   function numberParts(decimal, locale, data, settings) {
     if (decimal.special === "nan")
-      return { parts: [{ type: "nan", value: "NaN" }], digits: { whole: "9", fraction: "" } };
+      return { parts: [{ type: "nan", value: data.nan }], digits: { whole: "9", fraction: "" } };
     if (decimal.special !== undefined)
-      return { parts: [{ type: "infinity", value: "∞" }], digits: { whole: "9", fraction: "" } };
+      return { parts: [{ type: "infinity", value: data.infinity }], digits: { whole: "9", fraction: "" } };
     if (settings.notation === "compact") return compactParts(decimal, locale, data, settings);
     if (settings.notation !== "standard") return scientificParts(decimal, data, settings);
     const digits = split(round(decimal, settings.limits), settings.limits);
@@ -118,72 +143,106 @@
     }
   }
 
-  const SIGN_TYPES = { "-": "minusSign", "+": "plusSign" };
+  /** A pattern with the name of a power: its currency and its sign are those of the number. */
+  function compactPattern(pattern, settings, data, sign, parts, texts) {
+    const isMoney = settings.style === "currency" && settings.currencyDisplay !== "name";
+    const accounting = isMoney && settings.currencySign === "accounting" && sign === "-";
+    // Parentheses of accounting are put around what compact notation writes.
+    const outer = accounting ? numberPattern(data.accounting).negative : undefined;
+    const inner = affixed(numberPattern(pattern), outer === undefined ? sign : "", parts, texts, "compact");
+    if (outer === undefined || !outer.before.some(({ value }) => value === "("))
+      return outer === undefined ? inner : affixed(numberPattern(pattern), sign, parts, texts, "compact");
+    return [{ type: "literal", value: "(" }, ...inner, { type: "literal", value: ")" }];
+  }
 
-  /** Fills a pattern: `#` number, `¤` currency, `-` sign, `%` percent sign, the rest as it is. */
-  function fill(pattern, sign, number, currency) {
-    const parts = [];
-    if (sign !== "" && !pattern.includes("-")) parts.push({ type: SIGN_TYPES[sign], value: sign });
-    for (const character of pattern) {
-      if (character === "#") parts.push(...number);
-      else if (character === "-") {
-        if (sign !== "") parts.push({ type: SIGN_TYPES[sign], value: sign });
-      } else if (character === "%") parts.push({ type: "percentSign", value: "%" });
-      else if (character === "¤") {
-        parts.push({ type: "currency", value: currency });
-        // A symbol that ends in a letter must not run into the digits.
-        if (pattern.includes("¤#") && !/\p{S}$/u.test(currency))
-          parts.push({ type: "literal", value: "\u00a0" });
-      } else parts.push({ type: "literal", value: character });
+  /** A pattern `{0} km` around parts; the number in it has its own sign. */
+  function around(pattern, parts, type) {
+    const [before, after] = pattern.split("{0}");
+    const side = (text) => {
+      if (text === "") return [];
+      const [, left, word, right] = /^([\s\u200e\u200f]*)(.*?)([\s\u200e\u200f]*)$/s.exec(text);
+      return [
+        { type: "literal", value: left },
+        { type, value: word },
+        { type: "literal", value: right },
+      ].filter(({ value }) => value !== "");
+    };
+    // Some languages say it without the number: one day, two days.
+    return after === undefined ? side(before) : [...side(before), ...parts, ...side(after)];
+  }
+
+  function moneyParts(sign, number, categoryOf, { locale, data, settings, texts }) {
+    const { parts, pattern } = number;
+    const named = settings.currencyDisplay === "name";
+    const category = named ? categoryOf() : undefined;
+    const currency = native.intl.currencyText(
+      locale.name,
+      settings.currency,
+      settings.currencyDisplay,
+      category,
+    );
+    const all = { ...texts, currency };
+    if (named) {
+      const standard = pattern ?? data.standard;
+      const amount = affixed(numberPattern(standard), sign, parts, texts, pattern && "compact");
+      const [first, ...rest] = pluralText(locale.name, data.named, category).split(/(\{[01]\})/);
+      return [first, ...rest].flatMap((piece) => {
+        if (piece === "{0}") return amount;
+        if (piece === "") return [];
+        return piece === "{1}"
+          ? [{ type: "currency", value: currency }]
+          : [{ type: "literal", value: piece }];
+      });
     }
-    return parts;
+    if (pattern !== undefined) return compactPattern(pattern, settings, data, sign, parts, all);
+    const accounting = settings.currencySign === "accounting";
+    return affixed(numberPattern(accounting ? data.accounting : data.currency), sign, parts, all);
   }
 
   function styledParts(decimal, locale, data, settings) {
-    const { parts, digits } = numberParts(decimal, locale, data, settings);
+    const number = numberParts(decimal, locale, data, settings);
+    const { parts, digits, pattern } = number;
     const sign = signOf(decimal, digits, settings.signDisplay);
     const category = () => plural(locale.name, "cardinal", operandsOf(digits));
+    const texts = {
+      minusSign: data.minusSign,
+      plusSign: data.plusSign,
+      percentSign: data.percentSign,
+    };
+    const plain = () =>
+      affixed(numberPattern(pattern ?? data.standard), sign, parts, texts, pattern && "compact");
+    const percent = settings.style === "percent";
+    if (settings.style === "currency")
+      return moneyParts(sign, number, category, { locale, data, settings, texts });
     const compact = settings.notation === "compact";
-    switch (settings.style) {
-      case "percent":
-        return fill(compact ? data.percent.replace("\u00a0", " ") : data.percent, sign, parts);
-      case "currency": {
-        if (settings.currencyDisplay === "name") {
-          const name = native.intl.currencyText(
-            settings.currency,
-            "name",
-            data.symbols,
-            category(),
-          );
-          return [
-            ...fill("#", sign, parts),
-            { type: "literal", value: " " },
-            { type: "currency", value: name },
-          ];
-        }
-        const symbol = native.intl.currencyText(
-          settings.currency,
-          settings.currencyDisplay,
-          data.symbols,
-        );
-        const accounting = settings.currencySign === "accounting" && sign === "-";
-        let pattern = accounting ? data.accounting : data.currency;
-        if (!accounting && parts.some((part) => part.type === "compact"))
-          pattern = pattern.replace("-", "");
-        return fill(pattern, accounting && !pattern.includes("-") ? "" : sign, parts, symbol);
-      }
-      case "unit": {
-        const text = native.intl.unitText(settings.unit, settings.unitDisplay, category());
-        const number = fill("#", sign, parts);
-        if (text.startsWith(" ")) number.push({ type: "literal", value: " " });
-        return [
-          ...number,
-          { type: settings.unit === "percent" ? "percentSign" : "unit", value: text.trimStart() },
-        ];
-      }
-      default:
-        return fill("#", sign, parts);
+    if (settings.unit === "percent" && !compact)
+      return affixed(numberPattern(data.percent), sign, parts, texts).map((part) =>
+        part.type === "percentSign" ? { ...part, type: "unit" } : part,
+      );
+    if (settings.style === "unit" || (percent && compact)) {
+      const unit = percent ? "percent" : settings.unit;
+      const text = native.intl.unitPattern(locale.name, unit, settings.unitDisplay, category());
+      return around(text, plain(), "unit");
     }
+    if (!percent) return plain();
+    return affixed(numberPattern(data.percent), sign, parts, texts);
+  }
+
+  /** Marks of direction are no part of a sign. */
+  function withoutMarks(parts) {
+    if (!parts.some(({ type, value }) => type.endsWith("Sign") && value.length > 1)) return parts;
+    const result = [];
+    const add = (type, value) => {
+      if (type === "literal" && result.at(-1)?.type === "literal") result.at(-1).value += value;
+      else result.push({ type, value });
+    };
+    for (const { type, value } of parts) {
+      if (!type.endsWith("Sign")) add(type, value);
+      else
+        for (const piece of value.match(/[\u061c\u200e\u200f]+|[^\u061c\u200e\u200f]+/g))
+          add(/[\u061c\u200e\u200f]/.test(piece) ? "literal" : type, piece);
+    }
+    return result;
   }
 
   const joined = (parts) => {
@@ -194,24 +253,30 @@
 
   class NumberFormat {
     #locale;
+    #system;
     #data;
     #settings;
     #format;
 
     constructor(locales, options) {
-      this.#locale = resolve(locales);
-      this.#data = numberData(this.#locale.name);
-      this.#settings = numberSettings(optionsObject(options));
+      const given = optionsObject(options);
+      this.#locale = resolve(locales, ["nu"]);
+      this.#system = native.intl.numberSystem(this.#locale, given.numberingSystem);
+      this.#data = numberData(this.#locale.name, this.#system);
+      this.#settings = numberSettings(given);
     }
 
     #parts(value) {
       let decimal = decimalOf(value);
       if (this.#settings.style === "percent" && decimal.special === undefined)
         decimal = scale(decimal, 2);
-      const parts = styledParts(decimal, this.#locale, this.#data, this.#settings);
-      const { minus } = this.#data;
-      if (minus === undefined) return parts;
-      return parts.map((part) => (part.type === "minusSign" ? { ...part, value: minus } : part));
+      const parts = withoutMarks(styledParts(decimal, this.#locale, this.#data, this.#settings));
+      if (this.#system === "latn") return parts;
+      return parts.map((part) =>
+        /^(integer|fraction|exponentInteger)$/.test(part.type)
+          ? { ...part, value: digitsIn(this.#system, part.value) }
+          : part,
+      );
     }
 
     get format() {
@@ -225,14 +290,21 @@
     formatRange(start, end) {
       if (Number.isNaN(Number(start)) || Number.isNaN(Number(end)))
         throw new RangeError("Invalid number value: NaN");
-      const [from, to] = [joined(this.#parts(start)), joined(this.#parts(end))];
-      if (from === to) return `~${from}`;
-      return this.#settings.style === "decimal" ? `${from}–${to}` : `${from} – ${to}`;
+      const [from, to] = [this.#parts(start), this.#parts(end)];
+      const { range, approximately } = this.#data;
+      if (joined(from) === joined(to)) return `${approximately}${joined(from)}`;
+      native.need("intl-number-range");
+      const isNamed = this.#settings.currencyDisplay === "name";
+      return native.intl.numberRange(from, to, range, isNamed);
     }
 
     resolvedOptions() {
       const { style, notation, limits, grouping, stripZeros, ...rest } = this.#settings;
-      const resolved = { locale: this.#locale.tag, numberingSystem: "latn", style };
+      const resolved = {
+        locale: tagWith(this.#locale, { nu: this.#system }),
+        numberingSystem: this.#system,
+        style,
+      };
       if (style === "currency") {
         Object.assign(resolved, {
           currency: rest.currency,

@@ -1,50 +1,80 @@
-// Plural categories: `native.intl.plural(locale name, type, operands)` and Intl.PluralRules.
+// Plural categories: `native.intl.plural(locale name, type, operands)` by CLDR's rules, which are
+// text such as `v = 0 and i % 10 = 2..4`, and Intl.PluralRules.
 (function (native) {
   "use strict";
 
-  const { resolve, choice, optionsObject, finish } = native.intl;
+  const { resolve, choice, optionsObject, finish, localeData } = native.intl;
   const { decimalOf, round, split } = native.intl.decimal;
 
-  // n: the value, v: how many decimals are shown (CLDR's operands).
-  const oneWhenWhole = ({ n, v }) => (n === 1 && v === 0 ? "one" : "other");
-  const millions = ({ n, v }) => n !== 0 && v === 0 && n % 1e6 === 0;
-  const romance = (one) => (operands) =>
-    one(operands) ? "one" : millions(operands) ? "many" : "other";
-  const single = ({ n }) => n === 1;
-  const CARDINAL = {
-    en: oneWhenWhole,
-    de: oneWhenWhole,
-    nl: oneWhenWhole,
-    sv: oneWhenWhole,
-    it: romance(({ n, v }) => n === 1 && v === 0),
-    es: romance(single),
-    fr: romance(({ n }) => n < 2),
-    pt: romance(({ n }) => n < 2),
-    ja: () => "other",
-    zh: () => "other",
-  };
-  const ORDINAL = {
-    en({ n }) {
-      const tens = n % 100;
-      if (n % 10 === 1 && tens !== 11) return "one";
-      if (n % 10 === 2 && tens !== 12) return "two";
-      return n % 10 === 3 && tens !== 13 ? "few" : "other";
-    },
-    fr: oneWhenWhole,
-    sv: ({ n }) => ([1, 2].includes(n % 10) && ![11, 12].includes(n % 100) ? "one" : "other"),
-    it: ({ n }) => ([8, 11, 80, 800].includes(n) ? "many" : "other"),
-  };
   const ORDER = ["few", "many", "one", "two", "zero", "other"];
 
-  function plural(name, type, operands) {
-    const language = name.split("-")[0];
-    if (type === "ordinal") return (ORDINAL[language] ?? (() => "other"))(operands);
-    return CARDINAL[language](operands);
+  /** `n % 100 = 3..10,12` as a function of the operands. */
+  function relation(text) {
+    const match = /^([a-z])(?: % (\d+))? (!?)= (.+)$/.exec(text.trim());
+    const [, operand, modulus, negated, list] = match;
+    const ranges = list.split(",").map((range) => range.split("..").map(Number));
+    return (operands) => {
+      const value = modulus === undefined ? operands[operand] : operands[operand] % Number(modulus);
+      const within = ranges.some(([from, to = from]) =>
+        from === to ? value === from : Number.isInteger(value) && value >= from && value <= to,
+      );
+      return within !== (negated === "!");
+    };
   }
 
-  /** Operands of digits as they are shown. */
-  function operandsOf({ whole, fraction }) {
-    return { n: Number(`${whole}.${fraction || "0"}`), v: fraction.length };
+  function condition(text) {
+    const either = text.split(" or ").map((part) => part.split(" and ").map(relation));
+    return (operands) => either.some((all) => all.every((test) => test(operands)));
+  }
+
+  const compiled = new Map();
+
+  function rulesOf(name, type) {
+    const key = `${name} ${type}`;
+    if (!compiled.has(key)) {
+      const numbers = localeData(name, "numbers");
+      const table = type === "ordinal" ? numbers.ordinal : numbers.plural;
+      compiled.set(
+        key,
+        Object.keys(table).map((category) => [category, condition(table[category])]),
+      );
+    }
+    return compiled.get(key);
+  }
+
+  function plural(name, type, operands) {
+    for (const [category, test] of rulesOf(name, type)) if (test(operands)) return category;
+    return "other";
+  }
+
+  /**
+   * Operands of digits as they are shown: n the value, i whole, v and w lengths, f and t decimals, e the
+   * power that compact notation leaves out, which the others are without.
+   */
+  function operandsOf({ whole, fraction, exponent = 0 }) {
+    if (exponent > 0) {
+      const all = fraction.padEnd(exponent, "0");
+      const full = operandsOf({ whole: whole + all.slice(0, exponent), fraction: all.slice(exponent) });
+      return { ...full, c: exponent, e: exponent };
+    }
+    const trimmed = fraction.replace(/0+$/, "");
+    return {
+      n: Number(`${whole}.${fraction || "0"}`),
+      i: Number(whole),
+      v: fraction.length,
+      w: trimmed.length,
+      f: Number(fraction),
+      t: Number(trimmed),
+      c: 0,
+      e: 0,
+    };
+  }
+
+  /** The text for a category out of `one|few|…|other`; one text serves all. */
+  function pluralText(name, text, category) {
+    if (!text.includes("|")) return text;
+    const categories = [...Object.keys(localeData(name, "numbers").plural), "other"];
+    return text.split("|")[categories.indexOf(category)];
   }
 
   function select(name, type, value, limits) {
@@ -52,6 +82,10 @@
     if (decimal.special !== undefined) return "other";
     return plural(name, type, operandsOf(split(round(decimal, limits), limits)));
   }
+
+  /** The category of a number with up to three decimals, as it is printed. */
+  const numberCategory = (name, value) =>
+    select(name, "cardinal", value, { minimumInteger: 1, minimumFraction: 0, maximumFraction: 3 });
 
   class PluralRules {
     #locale;
@@ -72,26 +106,36 @@
     selectRange(start, end) {
       if (Number.isNaN(Number(start)) || Number.isNaN(Number(end)))
         throw new RangeError("Invalid number value: NaN");
-      return this.select(end);
+      // Ranges of places, as in "2nd to 3rd", have no rules.
+      if (this.#type === "ordinal") return "other";
+      const [from, to] = [this.select(start), this.select(end)];
+      return localeData(this.#locale.name, "numbers").pluralRanges[`${from}-${to}`] ?? to;
     }
 
     resolvedOptions() {
-      const limits = this.#limits;
-      const seen = new Set();
-      for (const value of [0, 1, 2, 3, 5, 8, 11, 1e6, 1.5])
-        seen.add(select(this.#locale.name, this.#type, value, limits));
-      return {
-        locale: this.#locale.tag,
+      const { minimumInteger, ...limits } = this.#limits;
+      const there = new Set(rulesOf(this.#locale.name, this.#type).map(([category]) => category));
+      const resolved = {
+        // As V8 names it: rules go by language, apart from those of Portugal.
+        locale: this.#locale.name === "pt-PT" ? "pt-PT" : this.#locale.tag.split("-")[0],
         type: this.#type,
-        minimumIntegerDigits: limits.minimumInteger,
-        minimumFractionDigits: limits.minimumFraction,
-        maximumFractionDigits: limits.maximumFraction,
-        pluralCategories: ORDER.filter((category) => seen.has(category)),
+        minimumIntegerDigits: minimumInteger,
       };
+      if (limits.minimumSignificant !== undefined) {
+        resolved.minimumSignificantDigits = limits.minimumSignificant;
+        resolved.maximumSignificantDigits = limits.maximumSignificant;
+      } else {
+        resolved.minimumFractionDigits = limits.minimumFraction;
+        resolved.maximumFractionDigits = limits.maximumFraction;
+      }
+      resolved.pluralCategories = ORDER.filter((name) => name === "other" || there.has(name));
+      return resolved;
     }
   }
 
   native.intl.plural = plural;
+  native.intl.numberCategory = numberCategory;
+  native.intl.pluralText = pluralText;
   native.intl.operandsOf = operandsOf;
   native.intl.PluralRules = finish(PluralRules);
 });

@@ -1,47 +1,31 @@
-// Intl.ListFormat, Intl.RelativeTimeFormat (English) and Intl.Segmenter (a simple one: no
-// dictionaries, so Chinese and Japanese words are single characters).
+// Intl.ListFormat and Intl.RelativeTimeFormat, by the patterns of CLDR.
 (function (native) {
   "use strict";
 
-  const { resolve, choice, optionsObject, finish } = native.intl;
+  const { resolve, tagWith, choice, optionsObject, finish, localeData } = native.intl;
 
-  /** The word between the last two; by locale: and, or. English also has a comma before it. */
-  const WORDS = {
-    en: [" and ", " or "],
-    de: [" und ", " oder "],
-    fr: [" et ", " ou "],
-    es: [" y ", " o "],
-    it: [" e ", " o "],
-    nl: [" en ", " of "],
-    sv: [" och ", " eller "],
-    pt: [" e ", " ou "],
-    ja: ["、", "または"],
-    zh: ["和", "或"],
-  };
+  const LISTS = { conjunction: "standard", disjunction: "or", unit: "unit" };
 
-  /** {between, pair, last}: what joins the elements of a list. */
-  function listJoins(name, type, style) {
-    const language = name.split("-")[0];
-    const asian = language === "ja" || language === "zh";
-    const comma = asian ? "、" : ", ";
-    const wordy = style === "long" && !asian && language !== "en" && language !== "de";
-    if (type === "unit" && !wordy) {
-      const space =
-        style === "narrow" || asian
-          ? asian && (style === "narrow" || language === "zh")
-            ? ""
-            : " "
-          : ", ";
-      return { between: space, pair: space, last: space };
+  /** {start, middle, end, pair}: patterns such as `{0}, {1}`. */
+  function listPatterns(name, type, style) {
+    const lists = localeData(name, "lists");
+    const key = LISTS[type];
+    const text = (style === "long" ? undefined : lists[`${key}-${style}`]) ?? lists[key];
+    const [start, middle, end, pair] = text.split("|");
+    return { start, middle, end, pair };
+  }
+
+  /** Spanish and Hebrew join by the sound that follows. */
+  function bySound(language, pattern, next) {
+    if (language === "es") {
+      if (pattern.includes(" y ") && /^(i|hi(?![ae]))/i.test(next))
+        return pattern.replace(" y ", " e ");
+      if (pattern.includes(" o ") && /^(o|ho|8|11(\D|$))/i.test(next))
+        return pattern.replace(" o ", " u ");
     }
-    let [word, or] = WORDS[language];
-    if (type === "disjunction") word = or;
-    else if (style === "narrow" && language !== "de" && language !== "es" && language !== "it")
-      word = comma;
-    else if (style === "short" && (name === "en" || language === "nl")) word = " & ";
-    const serial =
-      (name === "en" && word !== comma) || (language === "ja" && type === "disjunction");
-    return { between: comma, pair: word, last: serial ? comma.trimEnd() + word : word };
+    if (language === "he" && pattern.includes("\u05d5{1}") && !/^[\u0590-\u05ff]/.test(next))
+      return pattern.replace("\u05d5{1}", "\u05d5-{1}");
+    return pattern;
   }
 
   function strings(list) {
@@ -66,12 +50,28 @@
 
     formatToParts(list) {
       const items = strings(list ?? []);
-      const { between, pair, last } = listJoins(this.#locale.name, this.#type, this.#style);
-      const parts = [];
+      const { start, middle, end, pair } = listPatterns(this.#locale.name, this.#type, this.#style);
+      let parts = [];
       items.forEach((value, at) => {
-        const join = items.length === 2 ? pair : at === items.length - 1 ? last : between;
-        if (at > 0) parts.push({ type: "literal", value: join });
-        parts.push({ type: "element", value });
+        const element = { type: "element", value };
+        if (at === 0) {
+          parts = [element];
+          return;
+        }
+        const isLast = at === items.length - 1;
+        const pattern = isLast ? (at === 1 ? pair : end) : at === 1 ? start : middle;
+        const text = bySound(this.#locale.language, pattern, value);
+        parts = text
+          .split(/(\{[01]\})/)
+          .flatMap((piece) =>
+            piece === "{0}"
+              ? parts
+              : piece === "{1}"
+                ? [element]
+                : piece === ""
+                  ? []
+                  : [{ type: "literal", value: piece }],
+          );
       });
       return parts;
     }
@@ -88,55 +88,27 @@
   }
 
   const UNITS = ["second", "minute", "hour", "day", "week", "month", "quarter", "year"];
-  const SHORT = {
-    second: "sec.",
-    minute: "min.",
-    hour: "hr.",
-    week: "wk.",
-    month: "mo.",
-    quarter: "qtr.",
-    year: "yr.",
-  };
-  const NARROW = {
-    second: "s",
-    minute: "m",
-    hour: "h",
-    day: "d",
-    week: "w",
-    month: "mo",
-    quarter: "q",
-    year: "y",
-  };
-
-  /** Said without a number: yesterday, next week, now. */
-  function relativeWord(value, unit, style) {
-    if (unit === "second") return value === 0 ? "now" : undefined;
-    if (unit === "day") return { "-1": "yesterday", 0: "today", 1: "tomorrow" }[value];
-    if (value === 0 && (unit === "hour" || unit === "minute")) return `this ${unit}`;
-    if (unit === "hour" || unit === "minute") return undefined;
-    const word = { "-1": "last", 0: "this", 1: "next" }[value];
-    return word && `${word} ${style === "long" ? unit : SHORT[unit]}`;
-  }
-
-  function unitWord(unit, style, one) {
-    if (style === "narrow") return NARROW[unit];
-    if (style === "short" && unit === "quarter") return one ? " qtr." : " qtrs.";
-    if (style === "short" && SHORT[unit] !== undefined) return ` ${SHORT[unit]}`;
-    return ` ${unit}${one ? "" : "s"}`;
-  }
 
   class RelativeTimeFormat {
     #locale;
     #style;
     #numeric;
+    #system;
     #numbers;
 
     constructor(locales, options) {
       const given = optionsObject(options);
-      this.#locale = resolve(locales);
+      this.#locale = resolve(locales, ["nu"]);
+      this.#system = native.intl.numberSystem(this.#locale, given.numberingSystem);
       this.#style = choice(given, "style", ["long", "short", "narrow"], "long");
       this.#numeric = choice(given, "numeric", ["always", "auto"], "always");
-      this.#numbers = new native.intl.NumberFormat(this.#locale.tag);
+      this.#numbers = new native.intl.NumberFormat(locales, { numberingSystem: this.#system });
+    }
+
+    /** Patterns of a unit: `past` and `future` by category, and words such as yesterday at -1. */
+    #entry(unit) {
+      const relative = localeData(this.#locale.name, "relative");
+      return (this.#style === "long" ? undefined : relative[`${unit}-${this.#style}`]) ?? relative[unit];
     }
 
     formatToParts(value, unit) {
@@ -149,15 +121,22 @@
       }
       if (!Number.isFinite(number))
         throw new RangeError("Invalid number value: the value must be finite");
-      const word = this.#numeric === "auto" ? relativeWord(number, name, this.#style) : undefined;
-      if (word !== undefined) return [{ type: "literal", value: word }];
+      const entry = this.#entry(name);
       const past = number < 0 || Object.is(number, -0);
+      const word = this.#numeric === "auto" ? entry[`${number}`] : undefined;
+      if (word !== undefined) return [{ type: "literal", value: word }];
       const digits = this.#numbers
         .formatToParts(Math.abs(number))
         .map((part) => ({ ...part, unit: name }));
-      const text = unitWord(name, this.#style, Math.abs(number) === 1);
-      if (past) return [...digits, { type: "literal", value: `${text} ago` }];
-      return [{ type: "literal", value: "in " }, ...digits, { type: "literal", value: text }];
+      const category = native.intl.numberCategory(this.#locale.name, Math.abs(number));
+      const text = past ? entry.past : entry.future;
+      const [before, after] = native.intl
+        .pluralText(this.#locale.name, text, category)
+        .split("{0}");
+      const literal = (piece) => (piece ? [{ type: "literal", value: piece }] : []);
+      // Some languages say it without the number: in a day, in two days.
+      if (after === undefined) return literal(before);
+      return [...literal(before), ...digits, ...literal(after)];
     }
 
     format(value, unit) {
@@ -168,90 +147,14 @@
 
     resolvedOptions() {
       return {
-        locale: this.#locale.tag,
+        locale: tagWith(this.#locale, { nu: this.#system }),
         style: this.#style,
         numeric: this.#numeric,
-        numberingSystem: "latn",
+        numberingSystem: this.#system,
       };
-    }
-  }
-
-  // As text, because compiling them costs more than everything else here: see `pattern`.
-  const EXTEND = "[\\p{M}\\u200c\\ufe0f\\u{1f3fb}-\\u{1f3ff}\\u{e0020}-\\u{e007f}]*";
-  const WORD = "[[\\p{L}\\p{M}\\p{N}_]--[\\p{Ideographic}\\p{Script=Hiragana}]]";
-  const PATTERNS = {
-    grapheme: [
-      "u",
-      `\\r\\n|\\p{RI}\\p{RI}|[^\\p{M}\\r\\n]${EXTEND}(?:\\u200d\\p{Extended_Pictographic}${EXTEND})*\\u200d?|[\\s\\S]`,
-    ],
-    word: [
-      "v",
-      `${WORD}+(?:(?:(?<=\\p{L})['’.:·](?=\\p{L})|(?<=\\p{N})[.,'](?=\\p{N}))${WORD}+)*|\\r\\n| +|\\p{RI}\\p{RI}|[^\\p{M}]${EXTEND}(?:\\u200d\\p{Extended_Pictographic}${EXTEND})*|[\\s\\S]`,
-    ],
-    sentence: [
-      "u",
-      "[^\\n]*?(?:[。！？]+|[.!?]+[\"'”’)\\]]*(?:[ \\t]+(?![ \\t\\p{Ll}])|(?=\\n)|$))\\n?|[^\\n]+\\n?|\\n",
-    ],
-  };
-  const compiled = new Map();
-
-  function pattern(granularity) {
-    if (!compiled.has(granularity)) {
-      const [flags, source] = PATTERNS[granularity];
-      compiled.set(granularity, new RegExp(source, `g${flags}`));
-    }
-    return compiled.get(granularity);
-  }
-
-  class Segments {
-    #text;
-    #granularity;
-
-    constructor(text, granularity) {
-      this.#text = text;
-      this.#granularity = granularity;
-    }
-
-    *[Symbol.iterator]() {
-      for (const match of this.#text.matchAll(pattern(this.#granularity))) {
-        if (match[0] === "") continue;
-        const data = { segment: match[0], index: match.index, input: this.#text };
-        if (this.#granularity === "word") data.isWordLike = /[\p{L}\p{N}]/u.test(match[0]);
-        yield data;
-      }
-    }
-
-    containing(index = 0) {
-      for (const data of this)
-        if (index >= data.index && index < data.index + data.segment.length) return data;
-      return undefined;
-    }
-  }
-
-  class Segmenter {
-    #locale;
-    #granularity;
-
-    constructor(locales, options) {
-      this.#locale = resolve(locales);
-      this.#granularity = choice(
-        optionsObject(options),
-        "granularity",
-        ["grapheme", "word", "sentence"],
-        "grapheme",
-      );
-    }
-
-    segment(text) {
-      return new Segments(`${text}`, this.#granularity);
-    }
-
-    resolvedOptions() {
-      return { locale: this.#locale.tag, granularity: this.#granularity };
     }
   }
 
   native.intl.ListFormat = finish(ListFormat);
   native.intl.RelativeTimeFormat = finish(RelativeTimeFormat);
-  native.intl.Segmenter = finish(Segmenter);
 });

@@ -1,8 +1,9 @@
 // Time zones for Intl: their list, their local time, and their names. The database is zone.rs;
-// names beyond abbreviations are given in English for the zones agents meet most, the others are
-// named by their offset. Adds to `native.intl`.
+// names are CLDR's for the zones agents meet most, the others are named by their offset. Adds to `native.intl`.
 (function (native) {
   "use strict";
+
+  const { localeData, rootTable } = native.intl;
 
   // A cell has no time zone of its own.
   const DEFAULT_ZONE = "UTC";
@@ -28,65 +29,6 @@
     Japan: "Asia/Tokyo",
     PRC: "Asia/Shanghai",
   };
-  // Abbreviation at hours from Greenwich: where people read it as the zone's name.
-  const AMERICAN =
-    "EST-5 EDT-4 CST-6 CDT-5 MST-7 MDT-6 PST-8 PDT-7 AKST-9 AKDT-8 HST-10 HDT-9 GMT0 UTC0";
-  const EUROPEAN = "GMT0 BST1 IST1 WET0 WEST1 CET1 CEST2 EET2 EEST3 UTC0";
-  const LONG = {
-    UTC0: "Coordinated Universal Time",
-    GMT0: "Greenwich Mean Time",
-    BST1: "British Summer Time",
-    IST1: "Irish Standard Time",
-    "EST-5": "Eastern",
-    "EDT-4": "Eastern",
-    "CST-6": "Central",
-    "CDT-5": "Central",
-    "MST-7": "Mountain",
-    "MDT-6": "Mountain",
-    "PST-8": "Pacific",
-    "PDT-7": "Pacific",
-    "AKST-9": "Alaska",
-    "AKDT-8": "Alaska",
-    "HST-10": "Hawaii-Aleutian",
-    "AST-4": "Atlantic",
-    "ADT-3": "Atlantic",
-    "NST-3.5": "Newfoundland",
-    "NDT-2.5": "Newfoundland",
-    WET0: "Western European",
-    WEST1: "Western European",
-    CET1: "Central European",
-    CEST2: "Central European",
-    EET2: "Eastern European",
-    EEST3: "Eastern European",
-    MSK3: "Moscow",
-    "IST5.5": "India",
-    PKT5: "Pakistan",
-    CST8: "China",
-    HKT8: "Hong Kong",
-    JST9: "Japan",
-    KST9: "Korean",
-    WIB7: "Western Indonesia Time",
-    AWST8: "Australian Western",
-    "ACST9.5": "Australian Central",
-    "ACDT10.5": "Australian Central",
-    AEST10: "Australian Eastern",
-    AEDT11: "Australian Eastern",
-    NZST12: "New Zealand",
-    NZDT13: "New Zealand",
-    SAST2: "South Africa Standard Time",
-    EAT3: "East Africa Time",
-    CAT2: "Central Africa Time",
-    WAT1: "West Africa Standard Time",
-  };
-  const BY_ZONE = {
-    "America/Sao_Paulo": "Brasilia",
-    "America/Argentina/Buenos_Aires": "Argentina",
-    "Asia/Singapore": "Singapore",
-    "Asia/Dubai": "Gulf",
-    "Asia/Bangkok": "Indochina Time",
-    "America/Bogota": "Colombia",
-  };
-
   /** The zone's name as it is spelled, or a RangeError. */
   function canonicalZone(requested) {
     if (requested === undefined) return DEFAULT_ZONE;
@@ -112,43 +54,57 @@
     return { offset, abbreviation, summer };
   }
 
-  function offsetText(offset, word, padded) {
+  /** An offset as `GMT+5:30`, or `GMT+05:30` when padded, in the locale's form. */
+  function offsetText({ gmt, hour }, offset, isPadded) {
     const minutes = Math.floor(Math.abs(offset) / 60);
-    const sign = offset < 0 ? (word === "UTC" ? "−" : "-") : "+";
-    const hours = `${Math.floor(minutes / 60)}`.padStart(padded ? 2 : 1, "0");
+    const [east, west] = hour.split(";");
+    const [, before, between] = /^([^H]*)H+([^m]*)mm/.exec(offset < 0 ? west : east);
+    const hours = `${Math.floor(minutes / 60)}`.padStart(isPadded ? 2 : 1, "0");
     const rest = `${minutes % 60}`.padStart(2, "0");
-    return `${word}${sign}${hours}${padded || minutes % 60 !== 0 ? `:${rest}` : ""}`;
+    const tail = isPadded || minutes % 60 !== 0 ? between + rest : "";
+    return gmt.replace("{0}", `${before}${hours}${tail}`);
   }
 
-  const listed = (list, key) => ` ${list} `.includes(` ${key} `);
+  let metazones;
 
-  function longName(zone, key, state, generic) {
-    const name = BY_ZONE[zone] ?? LONG[key];
-    if (name === undefined) return undefined;
-    if (name.endsWith("Time")) return name;
-    const summer = name.endsWith("European") ? " Summer" : " Daylight";
-    const season = generic ? "" : state.summer ? summer : " Standard";
-    return `${name}${season} Time`;
-  }
-
-  /** The text that the option `timeZoneName` asks for. */
-  function zoneText(zone, time, style, locale, word) {
-    const state = zoneState(zone, time);
-    const key = state.abbreviation + state.offset / 3600;
-    const english = locale.name.startsWith("en");
-    if (style === "shortOffset") return offsetText(state.offset, word, false);
-    if (style === "longOffset") return offsetText(state.offset, word, true);
-    const long = style === "long" || style === "longGeneric";
-    if (long) {
-      const name =
-        english || zone === "UTC" ? longName(zone, key, state, style === "longGeneric") : undefined;
-      return name ?? offsetText(state.offset, word, true);
+  /** The zones that share names: America_Eastern for America/New_York. */
+  function metazoneOf(zone) {
+    if (metazones === undefined) {
+      metazones = new Map();
+      const table = rootTable("metazones");
+      for (const name of Object.keys(table))
+        for (const member of table[name].split(" ")) metazones.set(member, name);
     }
-    if (zone === "UTC") return "UTC";
-    const known = locale.name === "en-GB" ? EUROPEAN : english ? AMERICAN : "";
-    if (!listed(known, key)) return offsetText(state.offset, word, false);
-    const american = style === "shortGeneric" && /^([ECMP]|AK)[SD]T/.exec(key);
-    return american ? `${american[1]}T` : state.abbreviation;
+    return metazones.get(zone);
+  }
+
+  const STYLES = ["longGeneric", "longStandard", "longSummer", "shortGeneric", "shortStandard", "shortSummer"];
+
+  /** Names of a zone in a locale by STYLES: its own before those it shares. */
+  function namesOf(zones, zone) {
+    const own = (zones.zone[zone] ?? "").split("|");
+    const shared = (zones.meta[metazoneOf(zone)] ?? "").split("|");
+    return STYLES.map((_, at) => own[at] || shared[at] || undefined);
+  }
+
+  /** The text that the option `timeZoneName` asks for; an offset where the locale has no name. */
+  function zoneText(zone, time, style, locale) {
+    const zones = localeData(locale.name, "zones");
+    const state = zoneState(zone, time);
+    const isLong = style.startsWith("long");
+    const offset = () => offsetText(zones, state.offset, isLong);
+    if (style.endsWith("Offset")) return offset();
+    const names = namesOf(zones, zone);
+    if (zone === "UTC") return (isLong ? names[1] : names[4]) ?? (isLong ? offset() : "UTC");
+    // British time was an hour ahead all year round from 1968 to 1971, and had another name.
+    const isOdd = metazoneOf(zone) === "GMT" && !state.summer && state.offset !== 0;
+    if (isOdd) return offset();
+    const season = style.endsWith("Generic") ? "Generic" : state.summer ? "Summer" : "Standard";
+    const width = isLong ? "long" : "short";
+    const name = names[STYLES.indexOf(width + season)];
+    // Where clocks never change, the standard name serves as the generic one.
+    const fixed = season === "Generic" && names[STYLES.indexOf(`${width}Summer`)] === undefined;
+    return name ?? (fixed ? names[STYLES.indexOf(`${width}Standard`)] : undefined) ?? offset();
   }
 
   native.intl.canonicalZone = canonicalZone;

@@ -11,15 +11,15 @@
     "intl-plural",
     "intl-units",
     "intl-number-options",
+    "intl-number-pattern",
     "intl-number",
   ];
   const DATES = [
     ...LOCALES,
-    "intl-dates",
+    "intl-skeleton",
     "intl-zone",
     "intl-date-options",
     "intl-date",
-    "intl-range",
   ];
   const FILES = {
     NumberFormat: NUMBERS,
@@ -29,7 +29,7 @@
     Collator: [...LOCALES, "intl-collate"],
     ListFormat: [...LOCALES, "intl-text"],
     RelativeTimeFormat: [...NUMBERS, "intl-text"],
-    Segmenter: [...LOCALES, "intl-text"],
+    Segmenter: [...LOCALES, "intl-segments"],
   };
   native.intl = { __proto__: null };
 
@@ -106,6 +106,18 @@
   method(String.prototype, "localeCompare", function localeCompare(that, locales, options) {
     return formatter("Collator", locales, options).compare(this, that);
   });
+
+  for (const name of ["toLocaleUpperCase", "toLocaleLowerCase"]) {
+    const plain = String.prototype[name];
+    const methods = {
+      [name](locales) {
+        if (locales === undefined) return apply(plain, this, []);
+        native.need("intl-case");
+        return apply(plain, native.intl.dotted(this, name, locales), []);
+      },
+    };
+    method(String.prototype, name, methods[name]);
+  }
 
   const elementText = (value, locales, options) =>
     value === null || value === undefined ? "" : value.toLocaleString(locales, options);

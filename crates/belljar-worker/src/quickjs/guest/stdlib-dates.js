@@ -41,7 +41,13 @@
     return new Date(time);
   }
 
-  const NAMES = () => (native.need("intl-locales", "intl-dates"), native.intl.dateData("en"));
+  /** English names by width, which CLDR's data has as `a|b|…`. */
+  function NAMES() {
+    native.need("intl-locales");
+    const { months, days } = native.intl.localeData("en", "dates");
+    const widths = ([long, short]) => ({ long: long.split("|"), short: short.split("|") });
+    return { months: widths(months), weekdays: widths(days) };
+  }
 
   function nameIndex(names, text) {
     return names.findIndex((name) => name.toLowerCase() === text.toLowerCase());

@@ -43,13 +43,16 @@
       return () => {
         const entries = new Map();
         let isText = true;
+        // Text that is not read back as what it was.
+        let isOther = false;
         apply(eachOfMap, value, [(item, key) => {
-          const text = toText(key);
+          const text = dateText(key) ?? toText(key);
           if (typeof key === "object" && key !== null && isNoText(text)) isText = false;
+          isOther ||= typeof key === "symbol" || isArray(key);
           apply(setInMap, entries, [text, item]);
         }]);
         if (!isText) return null;
-        const flat = [apply(sizeOfMap, entries, []) < apply(sizeOfMap, value, [])];
+        const flat = [isOther || apply(sizeOfMap, entries, []) < apply(sizeOfMap, value, [])];
         const add = (item) => { flat[flat.length] = item; };
         apply(eachOfMap, entries, [(item, key) => { add(key); add(item); }]);
         return flat;
@@ -73,6 +76,16 @@
     },
     boxed: (value) => unbox(value),
   };
+
+  const { isArray } = Array;
+  /** A date as text, as it is where it is a value. */
+  function dateText(key) {
+    try {
+      return apply(dateToISO, key, []);
+    } catch {
+      return undefined;
+    }
+  }
 
   const unboxers = [Number, String, Boolean, Symbol, BigInt].map((box) => box.prototype.valueOf);
   function unbox(value) {

@@ -26,9 +26,12 @@ fn f5_an_approval_waits_and_goes_on() {
     let mut rig = Rig::new(approval(json!({})));
     assert_eq!(open(&rig).message, "send 3?");
     assert!(rig.names().is_empty());
-    assert_eq!(rig.command(yes("d9".into())), Some("no decision d9 is open".into()));
+    assert_eq!(
+        rig.command(yes("d9".into())),
+        Some("no decision d9 is open; open decisions: d1".into())
+    );
     assert_eq!(rig.command(yes("d1".into())), None);
-    assert_eq!(rig.command(yes("d1".into())), Some("no decision d1 is open".into()));
+    assert_eq!(rig.command(yes("d1".into())), Some("no decision d1 is open, and no other".into()));
     rig.done("send", json!(1));
     assert_eq!(rig.machine.results()["ok"], json!({"approved": true, "value": null}));
 }
@@ -127,7 +130,7 @@ fn f5_a_command_counts_once() {
         });
     }
     assert_eq!(rig.acks.len(), 2);
-    assert!(rig.acks.iter().all(crate::Acknowledgement::is_accepted));
+    assert!(rig.acks.iter().all(|ack| ack.refused.is_none()));
     let paused = rig.events.iter().filter(|event| **event == WorkflowEventKind::WorkflowPaused);
     assert_eq!(paused.count(), 1);
 }

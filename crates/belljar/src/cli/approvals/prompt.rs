@@ -12,46 +12,91 @@ use std::{
     sync::Arc,
 };
 
-use belljar_contract::{ApprovalId, Verdict};
-use belljar_project::now_ms;
-use belljar_store::Store;
-use belljar_tools::{ApprovalNotice, CallObserver, NoObserver};
+use belljar_contract::{ApprovalId, ConsentRule, ConsentScope, Verdict, decision_command};
+use belljar_project::{Project, now_ms};
+use belljar_store::NewApproval;
+use belljar_tools::{ApprovalNotice, CallObserver, Decisions, NoObserver};
+use serde_json::Map;
 use tokio::sync::mpsc;
 
 use super::text::{
     Extent, all_arguments, arguments, arguments_in_line, cut_note, name_in_line, place,
 };
-use crate::cli::terminal::{
-    style::{TextRole, TextStyle},
-    visible::visible,
+use crate::cli::{
+    project::command_in,
+    terminal::{
+        elapsed::span,
+        progress,
+        style::{TextRole, TextStyle},
+        visible::visible,
+    },
 };
+
+/// Whether a call that needs approval waits for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ApprovalWait {
+    Wait,
+    /// The call fails at once.
+    Fail,
+}
+
+impl ApprovalWait {
+    /// The meaning of `--no-wait`.
+    pub(crate) fn of(no_wait: bool) -> Self {
+        if no_wait { Self::Fail } else { Self::Wait }
+    }
+}
 
 /// The observer for approvals: asks at a terminal, otherwise prints to standard error. Needs a
 /// running tokio runtime.
-pub(crate) fn observer(store: Option<&Store>) -> Arc<dyn CallObserver> {
-    let Some(store) = store else { return Arc::new(NoObserver) };
+pub(crate) fn observer(
+    decisions: Option<Decisions>,
+    project: &Project,
+    wait: ApprovalWait,
+) -> Arc<dyn CallObserver> {
+    if wait == ApprovalWait::Fail {
+        return Arc::new(FailingObserver);
+    }
+    let Some(decisions) = decisions else { return Arc::new(NoObserver) };
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-        return Arc::new(PrintingObserver);
+        return Arc::new(PrintingObserver { belljar: command_in(project) });
     }
     let (tell, heard) = mpsc::unbounded_channel();
-    tokio::spawn(run_prompts(store.clone(), heard));
+    tokio::spawn(run_prompts(decisions, heard));
     Arc::new(PromptingObserver { tell })
+}
+
+/// Lets no call wait.
+#[derive(Debug)]
+struct FailingObserver;
+
+impl CallObserver for FailingObserver {
+    fn may_wait(&self) -> bool {
+        false
+    }
 }
 
 /// Prints each waiting call and the command that decides it.
 #[derive(Debug)]
-struct PrintingObserver;
+struct PrintingObserver {
+    /// The command line up to the command, for another terminal.
+    belljar: String,
+}
 
 impl CallObserver for PrintingObserver {
     fn approval_waits(&self, notice: &ApprovalNotice) {
-        let ApprovalNotice { id, tool, arguments, .. } = notice;
+        let NewApproval { id, tool, arguments, expires_ms, .. } = &notice.asked;
         let (tool, arguments) = (name_in_line(tool), arguments_in_line(arguments));
-        let _ = write!(
-            io::stderr(),
+        let (left, belljar) = (span(expires_ms - now_ms()), &self.belljar);
+        let text = format!(
             "waiting for approval {id}: {tool} {arguments}\n\
-             decide in another terminal: belljar approvals approve {id} (or deny; show prints all \
-             of it)\n"
+             decide within {left}, in another terminal: {belljar} approvals approve {id}\n\
+             (`deny` instead of `approve` refuses it, `show` prints all of it; --no-wait fails \
+             instead of waiting)\n"
         );
+        progress::above(false, || {
+            let _ = io::stderr().write_all(text.as_bytes());
+        });
     }
 }
 
@@ -63,22 +108,24 @@ struct PromptingObserver {
 
 #[derive(Debug)]
 enum ApprovalNews {
-    Waits(ApprovalNotice),
+    Waits(Box<ApprovalNotice>),
     Over(ApprovalId),
 }
 
 impl CallObserver for PromptingObserver {
     fn approval_waits(&self, notice: &ApprovalNotice) {
-        let _ = self.tell.send(ApprovalNews::Waits(notice.clone()));
+        progress::pause();
+        let _ = self.tell.send(ApprovalNews::Waits(Box::new(notice.clone())));
     }
 
     fn approval_over(&self, id: &ApprovalId) {
         let _ = self.tell.send(ApprovalNews::Over(id.clone()));
+        progress::unpause();
     }
 }
 
 /// Asks one question after the other, until the sender is gone.
-async fn run_prompts(store: Store, mut heard: mpsc::UnboundedReceiver<ApprovalNews>) {
+async fn run_prompts(decisions: Decisions, mut heard: mpsc::UnboundedReceiver<ApprovalNews>) {
     let (typed, mut answers) = mpsc::unbounded_channel();
     let mut waiting: VecDeque<ApprovalNotice> = VecDeque::new();
     // The question that is being answered; reading a line cannot be cancelled.
@@ -88,16 +135,16 @@ async fn run_prompts(store: Store, mut heard: mpsc::UnboundedReceiver<ApprovalNe
     loop {
         if let (None, Some(next)) = (&open, waiting.front()) {
             seen = show_question(next, seen);
-            read_answer(next.id.clone(), typed.clone());
-            open = Some(next.id.clone());
+            read_answer(next.asked.id.clone(), typed.clone());
+            open = Some(next.asked.id.clone());
         }
         tokio::select! {
             news = heard.recv() => match news {
                 None => return,
-                Some(ApprovalNews::Waits(notice)) => waiting.push_back(notice),
+                Some(ApprovalNews::Waits(notice)) => waiting.push_back(*notice),
                 Some(ApprovalNews::Over(id)) => {
-                    let was_open = waiting.front().is_some_and(|front| front.id == id);
-                    waiting.retain(|notice| notice.id != id);
+                    let was_open = waiting.front().is_some_and(|front| front.asked.id == id);
+                    waiting.retain(|notice| notice.asked.id != id);
                     if was_open && open.as_ref() == Some(&id) {
                         print_line("decided elsewhere, or expired; press Enter to continue");
                     }
@@ -105,16 +152,19 @@ async fn run_prompts(store: Store, mut heard: mpsc::UnboundedReceiver<ApprovalNe
             },
             Some(TypedLine { id, line }) = answers.recv() => {
                 open = None;
-                if waiting.front().is_none_or(|front| front.id != id) {
+                if waiting.front().is_none_or(|front| front.asked.id != id) {
                     seen = Extent::InPart;
                     continue;
                 }
-                match Reply::read(line.as_deref(), seen) {
+                let scopes = waiting.front().map(|front| front.scopes.clone());
+                match Reply::read(line.as_deref(), seen, &scopes.unwrap_or_default()) {
                     Reply::Unclear => {}
                     Reply::ShowAll => seen = Extent::Whole,
                     reply @ (Reply::Decided(_) | Reply::Gone) => {
-                        apply_reply(&store, &id, reply).await;
-                        waiting.pop_front();
+                        let front = waiting.pop_front();
+                        if let Some(notice) = front {
+                            apply_reply(&decisions, &notice, reply).await;
+                        }
                         seen = Extent::InPart;
                     }
                 }
@@ -145,8 +195,14 @@ enum Reply {
 
 impl Reply {
     /// Interprets a line, given how much of the call was on the screen.
-    fn read(line: Option<&str>, seen: Extent) -> Self {
+    fn read(line: Option<&str>, seen: Extent, scopes: &[ConsentScope]) -> Self {
         let Some(line) = line else { return Self::Gone };
+        let letter = line.trim().to_lowercase();
+        let wider = scopes.iter().find(|scope| key(**scope) == Some(&*letter));
+        if let (Some(scope), Extent::Whole) = (wider, seen) {
+            let rule = ConsentRule { scope: *scope, when: Map::new() };
+            return Self::Decided(Verdict::ApproveRule(rule));
+        }
         match (line.trim().to_lowercase().as_str(), seen) {
             ("y" | "yes", Extent::Whole) => Self::Decided(Verdict::Approve),
             ("" | "n" | "no", _) => Self::Decided(Verdict::Deny),
@@ -156,16 +212,29 @@ impl Reply {
     }
 }
 
-async fn apply_reply(store: &Store, id: &ApprovalId, reply: Reply) {
+/// The key for a yes that lasts longer than the call.
+const fn key(scope: ConsentScope) -> Option<&'static str> {
+    match scope {
+        ConsentScope::Once => None,
+        ConsentScope::Run => Some("r"),
+        ConsentScope::Session => Some("e"),
+        ConsentScope::Always => Some("a"),
+    }
+}
+
+async fn apply_reply(decisions: &Decisions, notice: &ApprovalNotice, reply: Reply) {
     let Reply::Decided(verdict) = reply else {
-        return print_line(&format!(
-            "decide in another terminal: belljar approvals approve {id} (or deny)"
-        ));
+        let command = decision_command("approve", &notice.asked.id, notice.project.as_deref());
+        let text = format!("decide in another terminal: {} (or deny)", visible(&command));
+        return print_line(&text);
     };
-    match store.decide(id, verdict.clone(), "terminal", now_ms()).await {
+    match decisions.decide(&notice.asked.id, verdict.clone(), "terminal", now_ms()).await {
+        Ok(recorded) if recorded.rule.is_some() => {
+            print_line(&visible(&recorded.to_string()));
+        }
         Ok(_) if verdict == Verdict::Approve => {}
         Ok(_) => print_line("refused"),
-        Err(error) => print_line(&error.to_string()),
+        Err(error) => print_line(&visible(&error.to_string())),
     }
 }
 
@@ -180,17 +249,22 @@ fn show_question(notice: &ApprovalNotice, wanted: Extent) -> Extent {
 }
 
 fn question(notice: &ApprovalNotice, wanted: Extent, style: TextStyle) -> (String, Extent) {
-    let ApprovalNotice { id, run_id, tool, line, code_line, reason, .. } = notice;
-    let json = &notice.arguments;
+    let ApprovalNotice { asked, reason, .. } = notice;
+    let NewApproval { id, run_id, tool, line, code_line, arguments: json, .. } = asked;
     let (arguments, shown) = match wanted {
         Extent::Whole => (all_arguments(json, style), Extent::Whole),
         Extent::InPart => arguments(json, style),
     };
     let (note, prompt, choices) = match shown {
-        Extent::Whole => (String::new(), "make this call?", "[y/N]"),
-        Extent::InPart => {
-            (cut_note(id, json, style), "make this call? show all of it first", "[show/N]")
+        Extent::Whole => {
+            let (rules, keys) = wider_choices(notice);
+            (rules, "make this call?", format!("[y/N{keys}]"))
         }
+        Extent::InPart => (
+            cut_note(id, json, style),
+            "make this call? show all of it first",
+            "[show/N]".to_owned(),
+        ),
     };
     let text = format!(
         "{} {}\n  {}\n  {}\n{arguments}{note}{} {choices} ",
@@ -201,6 +275,19 @@ fn question(notice: &ApprovalNotice, wanted: Extent, style: TextStyle) -> (Strin
         style.paint(TextRole::Strong, prompt),
     );
     (text, shown)
+}
+
+/// What each key for a wider yes allows, and the keys.
+fn wider_choices(notice: &ApprovalNotice) -> (String, String) {
+    let (mut rules, mut keys) = (String::new(), String::new());
+    for scope in &notice.scopes {
+        if let Some(key) = key(*scope) {
+            let (tool, when) = (name_in_line(&notice.asked.tool), scope.phrase());
+            rules.push_str(&format!("  {key}: yes, and {tool} with any arguments {when}\n"));
+            keys.push_str(&format!("/{key}"));
+        }
+    }
+    (rules, keys)
 }
 
 /// Reads one line on a separate thread, which ends with the process if nothing is typed.

@@ -19,6 +19,7 @@ fn approval(question: ApprovalQuestion, state: ApprovalState) -> Approval {
         code_line: Some("await mcp.fs.writeFile({path})".to_owned()),
         created_ms: 0,
         expires_ms: 600_000,
+        terms: belljar_store::ConsentTerms::default(),
     };
     Approval {
         asked,
@@ -26,6 +27,7 @@ fn approval(question: ApprovalQuestion, state: ApprovalState) -> Approval {
         decided_by: Some("somebody".to_owned()),
         decided_ms: Some(1),
         result: None,
+        given: None,
     }
 }
 

@@ -50,7 +50,7 @@ Examples:
   belljar tools list github --json
 
 Servers come from the nearest .mcp.json and from [mcp_servers] in belljar.toml. Servers that do not
-answer are listed with the reason; the exit status is 1 only if none answers.";
+answer are named with the reason, and the exit status is then 1.";
 
 const TYPES_EXAMPLES: &str = "\
 Examples:
@@ -60,7 +60,7 @@ Examples:
 const CALL_EXAMPLES: &str = "\
 Examples:
   belljar tools call fs__read_text_file '{\"path\": \"README.md\"}'
-  belljar tools call fs__read_text_file --arg path=README.md
+  belljar tools call fs__read_text_file path=README.md
   belljar tools call db__query @query.json --json
 
 The call is treated like one from code, with policy, approval and audit. Typing it does not approve
@@ -75,6 +75,10 @@ const APPROVALS_EXAMPLES: &str = "\
 Examples:
   belljar approvals                              calls that wait for a decision
   belljar approvals approve apr_1f3a             a prefix of the id is enough
+  belljar approvals approve --run run_4be1       all calls of a run that wait
+  belljar approvals approve apr_1f3a --for run   also later calls of this tool, in this run
+  belljar approvals approve apr_1f3a --for always --when 'path=/srv/*'
+  belljar approvals rules                        what was approved for good; `rules rm` removes it
   belljar approvals deny apr_1f3a apr_77b0
   belljar approvals retry apr_90c2               it may have happened: repeat the call
   belljar approvals use apr_90c2 --result '{\"id\": 7}'   it happened with this result
@@ -95,6 +99,13 @@ pub(crate) struct ToolArguments {
     /// Keep a journal, so that `belljar resume` can continue after any end of this process
     #[arg(long)]
     pub(crate) durable: bool,
+    /// Keep no journal even if a tool may ask: the clock runs as usual, and the run ends with this
+    /// process [default: durable if a tool may ask]
+    #[arg(long, conflicts_with = "durable")]
+    pub(crate) no_durable: bool,
+    /// Fail at a tool call that needs approval, instead of waiting for a decision
+    #[arg(long)]
+    pub(crate) no_wait: bool,
     /// Store a value of more than about N tokens, and return a summary with a handle
     #[arg(long, value_name = "N", value_parser = quantity::count)]
     pub(crate) max_output_tokens: Option<u32>,
@@ -196,6 +207,9 @@ pub(crate) struct ApprovalsArguments {
     pub(crate) command: Option<ApprovalsCommand>,
     #[command(flatten)]
     pub(crate) list: ApprovalsListArguments,
+    /// Directory of the project [default: the current one]
+    #[arg(long, value_name = "DIR", global = true)]
+    pub(crate) project: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -204,8 +218,8 @@ pub(crate) enum ApprovalsCommand {
     List(ApprovalsListArguments),
     /// Show one call with all its arguments
     Show(ApprovalsShowArguments),
-    /// Approve calls
-    Approve(DecideArguments),
+    /// Approve calls, once or for longer
+    Approve(ApproveArguments),
     /// Refuse calls: in the code they fail with a PermissionError, those in doubt with
     /// tool.in_doubt
     Deny(DecideArguments),
@@ -213,6 +227,44 @@ pub(crate) enum ApprovalsCommand {
     Retry(DecideArguments),
     /// Enter the result of a call that happened; the code continues with it
     Use(UseArguments),
+    /// List the rules that were approved for good, and remove them
+    Rules(RulesArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ApproveArguments {
+    #[command(flatten)]
+    pub(crate) decide: DecideArguments,
+    /// How long the yes lasts; longer than once, it covers later calls of the same tool
+    #[arg(long = "for", value_name = "SCOPE", default_value = "once",
+          value_parser = ["once", "run", "session", "always"])]
+    pub(crate) scope: String,
+    /// Only calls with this argument; VALUE is a number, a boolean or a text with * and ?
+    #[arg(long, value_name = "ARGUMENT=VALUE")]
+    pub(crate) when: Vec<String>,
+    /// Do not ask again at a terminal before a yes for good
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct RulesArguments {
+    #[command(subcommand)]
+    pub(crate) command: Option<RulesCommand>,
+    /// Print as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum RulesCommand {
+    /// Remove rules: calls that they covered ask again
+    Rm {
+        /// Ids, `rule_…`
+        #[arg(value_name = "ID", required = true)]
+        ids: Vec<String>,
+    },
 }
 
 #[derive(Debug, Clone, Copy, Default, Args)]
@@ -238,8 +290,11 @@ pub(crate) struct ApprovalsShowArguments {
 #[derive(Debug, Args)]
 pub(crate) struct DecideArguments {
     /// Ids, `apr_…`, or prefixes of them
-    #[arg(value_name = "ID", required = true)]
+    #[arg(value_name = "ID", required_unless_present = "run")]
     pub(crate) ids: Vec<String>,
+    /// All calls of this run that wait; not those that may have happened
+    #[arg(long, value_name = "RUN", conflicts_with = "ids")]
+    pub(crate) run: Option<String>,
     /// Print an array as JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -258,8 +313,20 @@ pub(crate) struct UseArguments {
     pub(crate) json: bool,
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct ToolsAcceptArguments {
+    /// Server of this project; its tools that only read are then not asked about
+    #[arg(value_name = "SERVER")]
+    pub(crate) server: String,
+    /// Take it back
+    #[arg(long)]
+    pub(crate) retract: bool,
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum ToolsCommand {
+    /// Accept a server of this project as it is configured now: its tools that only read do not ask
+    Accept(ToolsAcceptArguments),
     /// List the tools of all servers, or of one
     #[command(after_help = LIST_EXAMPLES)]
     List(ToolsListArguments),
@@ -323,15 +390,19 @@ pub(crate) struct ToolsCallArguments {
     /// The tool, as SERVER__TOOL
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
-    /// The arguments: a JSON object, or @FILE (`@-`: standard input)
-    #[arg(value_name = "JSON|@FILE", conflicts_with = "argument")]
-    pub(crate) arguments: Option<String>,
-    /// One argument; VALUE is JSON, or text if the tool expects text
+    /// The arguments: a JSON object, @FILE (`@-`: standard input), or KEY=VALUE for each argument;
+    /// VALUE is JSON, or text if the tool expects text
+    #[arg(value_name = "JSON|@FILE|KEY=VALUE")]
+    pub(crate) arguments: Vec<String>,
+    /// One argument, as KEY=VALUE
     #[arg(long = "arg", value_name = "KEY=VALUE")]
     pub(crate) argument: Vec<String>,
     /// Wall time of the call [default: 30s]
     #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
     pub(crate) timeout: Option<Duration>,
+    /// Fail if the call needs approval, instead of waiting for a decision
+    #[arg(long)]
+    pub(crate) no_wait: bool,
     /// Print the value or the error as one JSON object
     #[arg(long)]
     pub(crate) json: bool,

@@ -10,7 +10,7 @@ use crate::cli::source;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
-  belljar serve --http 127.0.0.1:8420 &          sessions live in a running host
+  belljar serve --http 8420 &                    sessions live in a running host
   until [ -e .belljar/address ]; do sleep 0.1; done
   id=$(belljar session new -l python)
   belljar session exec $id -c 'x = 1'

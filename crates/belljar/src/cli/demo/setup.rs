@@ -102,6 +102,7 @@ fn bridge(remembered: &TempDir) -> anyhow::Result<Bridge> {
         upstreams: Upstreams::new([spec], remembered.path(), THIS_PROGRAM),
         local: BTreeMap::new(),
         policy: ToolPolicy { allow: vec![allowed], ..ToolPolicy::default() },
+        kept: None,
         store: None,
         approval_timeout: Duration::ZERO,
         audit: AuditTiming::default(),

@@ -5,7 +5,7 @@ use belljar_contract::{
 };
 use serde_json::value::RawValue;
 
-use super::{FrameSource, about, write_output};
+use super::{FrameSource, PrintedParts, about, write_output};
 use crate::cli::terminal::style::{Colours, Device, TextStyle};
 
 const TERMINAL: TextStyle =
@@ -33,7 +33,8 @@ fn completed(json: &str) -> RunResult {
 
 fn streams(result: &RunResult, style: TextStyle) -> (String, String) {
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    write_output(result, &mut out, &mut err, (style, style)).expect("a vector takes every byte");
+    write_output(result, PrintedParts::NONE, &mut out, &mut err, (style, style))
+        .expect("a vector takes every byte");
     (String::from_utf8(out).unwrap(), String::from_utf8(err).unwrap())
 }
 
@@ -41,7 +42,7 @@ fn streams(result: &RunResult, style: TextStyle) -> (String, String) {
 fn a9_a_pipe_gets_the_output_and_the_value_only() {
     let mut result = completed("6");
     assert_eq!(streams(&result, TextStyle::PLAIN), ("6\n".to_owned(), String::new()));
-    assert_eq!(about(&result, CODE, TextStyle::PLAIN), "");
+    assert_eq!(about(&result, CODE, PrintedParts::NONE, TextStyle::PLAIN), "");
     result.stdout = "no line end".to_owned();
     result.stderr = "careful\n".to_owned();
     let expected = ("no line end\n6\n".to_owned(), "careful\n".to_owned());
@@ -73,7 +74,7 @@ fn a4_a_terminal_never_obeys_the_guest() {
 
 #[test]
 fn a9_a_terminal_gets_one_line_of_metrics() {
-    insta::assert_snapshot!(about(&completed("2"), CODE, TERMINAL), @"completed in 0.45 ms · start 0.20 ms · cpu 0.10 ms · 4.1 MB · full isolation (quickjs)");
+    insta::assert_snapshot!(about(&completed("2"), CODE, PrintedParts::NONE, TERMINAL), @"completed in 0.45 ms · start 0.20 ms · cpu 0.10 ms · 4.1 MB · full isolation (quickjs)");
 }
 
 #[test]
@@ -88,7 +89,7 @@ fn a7_an_error_is_shown_with_its_place_stack_and_hint() {
     result.success = false;
     result.error = Some(error);
     result.truncated.stdout = true;
-    insta::assert_snapshot!(about(&result, CODE, TERMINAL), @r#"
+    insta::assert_snapshot!(about(&result, CODE, PrintedParts::NONE, TERMINAL), @r#"
     RuntimeError: boom \x1b[31m
       at main.ts:3:7
 
@@ -112,7 +113,7 @@ fn a10_an_aborted_run_says_so() {
         RunStatus::Aborted,
         RunError::new(ErrorCode::RunAborted, "interrupted"),
     );
-    insta::assert_snapshot!(about(&result, CODE, TERMINAL), @r"
+    insta::assert_snapshot!(about(&result, CODE, PrintedParts::NONE, TERMINAL), @r"
     aborted: interrupted
     nothing ran
     ");

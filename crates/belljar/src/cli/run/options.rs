@@ -6,7 +6,7 @@ use anyhow::bail;
 use belljar_project::{Project, RunDurability};
 use belljar_tools::{Glob, ToolGrants};
 
-use crate::cli::arguments::ToolArguments;
+use crate::cli::{approvals::prompt::ApprovalWait, arguments::ToolArguments};
 
 /// The tools, durability and budget of a run.
 #[derive(Debug)]
@@ -14,6 +14,7 @@ pub(crate) struct ProjectOptions {
     pub(crate) tools: ToolGrants,
     pub(crate) intent: Option<String>,
     pub(crate) durability: RunDurability,
+    pub(crate) wait: ApprovalWait,
     pub(crate) max_output_tokens: Option<u32>,
     pub(crate) cache: Option<Duration>,
     /// Whether any option needs servers or a store.
@@ -32,10 +33,14 @@ impl ProjectOptions {
             || arguments.intent.is_some()
             || max_output_tokens.is_some()
             || cache.is_some();
-        let durability =
-            if arguments.durable { RunDurability::Always } else { RunDurability::IfAsked };
+        let durability = match (arguments.durable, arguments.no_durable) {
+            (true, _) => RunDurability::Always,
+            (false, true) => RunDurability::Never,
+            (false, false) => RunDurability::IfAsked,
+        };
         let intent = arguments.intent.clone();
-        Ok(Self { tools, intent, durability, max_output_tokens, cache, needs_project })
+        let wait = ApprovalWait::of(arguments.no_wait);
+        Ok(Self { tools, intent, durability, wait, max_output_tokens, cache, needs_project })
     }
 }
 

@@ -21,8 +21,8 @@ const ADDRESS_FILE: &str = "address";
 const TOKEN_FILE: &str = "token";
 /// Largest accepted answer: a result with all its files.
 const MAX_ANSWER_BYTES: u64 = 1 << 30;
-const NO_HOST: &str = "no host runs for this project: start one with `belljar serve --http \
-                       127.0.0.1:8420` and leave it running";
+const NO_HOST: &str = "no host runs for this project: start one with `belljar serve --http 8420` \
+                       and leave it running";
 
 /// HTTP method of a request.
 #[derive(Debug, Clone, Copy)]
@@ -209,6 +209,14 @@ fn started(pid: u32) -> Option<u64> {
 pub(crate) struct AddressFile(PathBuf);
 
 impl AddressFile {
+    /// Removes the file of a host that was killed: scripts wait for a file of their own host.
+    pub(crate) fn remove_stale(state: &Path) {
+        let path = state.join(ADDRESS_FILE);
+        if fs::read_to_string(&path).is_ok_and(|text| of_living(&text).is_none()) {
+            let _ = fs::remove_file(path);
+        }
+    }
+
     /// Writes the file into the state directory, readable by its owner only.
     pub(crate) fn write(state: &Path, address: SocketAddr) -> io::Result<Self> {
         let path = state.join(ADDRESS_FILE);

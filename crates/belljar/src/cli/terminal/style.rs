@@ -6,7 +6,10 @@
 use std::{
     env,
     io::{self, IsTerminal},
+    sync::OnceLock,
 };
+
+use clap::ValueEnum;
 
 /// The target of the text. Guest text is escaped for terminals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +25,23 @@ pub(crate) enum Device {
 pub(crate) enum Colours {
     On,
     Off,
+}
+
+/// When to use colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(crate) enum ColourChoice {
+    // Doc comments here would be part of --help.
+    #[default]
+    Auto,
+    Always,
+    Never,
+}
+
+static CHOICE: OnceLock<ColourChoice> = OnceLock::new();
+
+/// Decides about colours for the whole process. Only the first call has an effect.
+pub(crate) fn choose(choice: ColourChoice) {
+    let _ = CHOICE.set(choice);
 }
 
 /// How text is rendered on one stream.
@@ -60,13 +80,23 @@ impl TextStyle {
     }
 
     fn of(terminal: bool) -> Self {
-        if !terminal {
-            return Self::PLAIN;
-        }
-        let set = |name| env::var_os(name).is_some_and(|value| !value.is_empty());
-        let dumb = env::var_os("TERM").is_none_or(|term| term == "dumb");
-        let colours = if dumb || set("NO_COLOR") { Colours::Off } else { Colours::On };
-        Self { device: Device::Terminal, colours, width: 80 }
+        let choice = CHOICE.get().copied().unwrap_or_default();
+        let device = if terminal { Device::Terminal } else { Device::Pipe };
+        let set = |name| env::var_os(name).filter(|value| !value.is_empty());
+        let forced = set("CLICOLOR_FORCE").is_some_and(|value| value != "0");
+        let colours = match choice {
+            ColourChoice::Always => Colours::On,
+            ColourChoice::Never => Colours::Off,
+            ColourChoice::Auto if set("NO_COLOR").is_some() => Colours::Off,
+            ColourChoice::Auto if forced || terminal && Self::can_redraw() => Colours::On,
+            ColourChoice::Auto => Colours::Off,
+        };
+        Self { device, colours, width: 80 }
+    }
+
+    /// Whether a terminal obeys control sequences.
+    pub(crate) fn can_redraw() -> bool {
+        env::var_os("TERM").is_some_and(|term| term != "dumb")
     }
 
     pub(crate) fn is_terminal(self) -> bool {

@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use belljar_project::config::ProjectSettings;
+use belljar_project::{Project, config::ProjectSettings};
 use belljar_runtime::{ToolFault, run_id};
 use belljar_tools::{RunContext, Tool, ToolGrants, ToolValue, read_arguments};
 use serde::Serialize;
@@ -16,7 +16,7 @@ use serde_json::{Map, Value, value::RawValue};
 
 use super::{ToolAccess, print_fault};
 use crate::cli::{
-    approvals::prompt,
+    approvals::prompt::{self, ApprovalWait},
     arguments::ToolsCallArguments,
     print_json,
     run::CALLER,
@@ -31,26 +31,38 @@ use crate::cli::{
 pub(super) async fn call(
     arguments: &ToolsCallArguments,
     settings: &ProjectSettings,
+    project: &Project,
     access: &ToolAccess,
 ) -> anyhow::Result<ExitCode> {
-    let given = match &arguments.arguments {
-        Some(text) => Some(read(text)?),
-        None => None,
+    let given = match arguments.arguments.as_slice() {
+        [one] if is_object(one) && !arguments.argument.is_empty() => {
+            bail!("give the arguments as one JSON object or as KEY=VALUE, not as both")
+        }
+        [one] if is_object(one) => Some(read(one)?),
+        _ => None,
     };
     let outcome = match access.waiting(access.bridge.tool(&arguments.name)).await {
         Err(fault) => Err(fault),
         Ok(tool) => {
             let given = match given {
                 Some(given) => given,
-                None => named(&arguments.argument, &tool)?,
+                None => {
+                    let all = arguments.arguments.iter().chain(&arguments.argument);
+                    named(all, &tool)?
+                }
             };
             let context = RunContext {
+                session: None,
                 run_id: run_id(),
                 caller: CALLER.to_owned(),
                 grants: ToolGrants::default(),
                 tool_timeout: arguments.timeout.unwrap_or(settings.limits(&[]).tool_timeout),
                 code: String::new(),
-                observer: prompt::observer(access.store.as_ref()),
+                observer: prompt::observer(
+                    access.bridge.decisions(),
+                    project,
+                    ApprovalWait::of(arguments.no_wait),
+                ),
             };
             let called = access.bridge.call(&context, &tool.qualified_name(), given.into()).await;
             called.map(ToolValue::into_json)
@@ -98,6 +110,12 @@ fn show(value: &[u8]) -> anyhow::Result<()> {
     Ok(writeln!(io::stdout(), "{text}")?)
 }
 
+/// Whether an argument is all arguments of the tool, as JSON or in a file. Any other one is a single
+/// `KEY=VALUE`.
+fn is_object(text: &str) -> bool {
+    text.starts_with('@') || text.trim_start().starts_with('{') || !text.contains('=')
+}
+
 /// Reads the arguments from the command line, a file or standard input.
 fn read(given: &str) -> anyhow::Result<Map<String, Value>> {
     let (json, name) = match given.strip_prefix('@') {
@@ -119,17 +137,23 @@ fn read(given: &str) -> anyhow::Result<Map<String, Value>> {
 fn checked(name: &str, json: &str) -> anyhow::Result<Map<String, Value>> {
     match read_arguments(json.as_bytes()) {
         Ok(arguments) => Ok(arguments),
+        Err(error) if !json.trim_start().starts_with('{') => {
+            bail!("{name}: {error}; write a JSON object, @FILE, or KEY=VALUE")
+        }
         Err(error) => bail!("{name}: {error}"),
     }
 }
 
 /// Arguments given one by one. A value is JSON; it stays text if the tool expects text, or if it is
 /// not valid JSON.
-fn named(given: &[String], tool: &Tool) -> anyhow::Result<Map<String, Value>> {
+fn named<'a>(
+    given: impl IntoIterator<Item = &'a String>,
+    tool: &Tool,
+) -> anyhow::Result<Map<String, Value>> {
     let mut arguments: BTreeMap<&str, Box<RawValue>> = BTreeMap::new();
     for argument in given {
         let Some((key, text)) = argument.split_once('=') else {
-            bail!("--arg {argument}: expected KEY=VALUE");
+            bail!("{argument}: expected KEY=VALUE");
         };
         let schema = tool.input_schema.get("properties").and_then(|all| all.get(key));
         let wants_text = schema.and_then(|schema| schema.get("type")) == Some(&"string".into());
@@ -139,10 +163,10 @@ fn named(given: &[String], tool: &Tool) -> anyhow::Result<Map<String, Value>> {
             _ => serde_json::value::to_raw_value(text)?,
         };
         if arguments.insert(key, value).is_some() {
-            bail!("--arg {key} is given twice");
+            bail!("{key} is given twice");
         }
     }
-    checked("--arg", &serde_json::to_string(&arguments)?)
+    checked("the arguments", &serde_json::to_string(&arguments)?)
 }
 
 #[cfg(test)]

@@ -40,8 +40,7 @@ pub(super) async fn list(
         io::stdout().write_all(table.as_bytes())?;
     }
     print_failures(&failures)?;
-    let is_useless = rows.is_empty() && !failures.is_empty();
-    Ok(if is_useless { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// All tools in the JSON output.
@@ -75,7 +74,7 @@ struct ToolRow<'a> {
 }
 
 impl<'a> ToolRow<'a> {
-    fn of(tool: &'a Tool, PolicyDecision { verdict, reason }: PolicyDecision) -> Self {
+    fn of(tool: &'a Tool, PolicyDecision { verdict, reason, .. }: PolicyDecision) -> Self {
         Self {
             name: tool.qualified_name(),
             server: &tool.server,

@@ -46,6 +46,17 @@ pub(super) async fn send_command(
     let given = arguments.command_id.clone();
     let command_id = given.unwrap_or_else(new_command_id);
     check_command(&workflows, &id, &command).await?;
+    if !is_driven(&workflows, &id).await? {
+        let (now, from) = (now_ms(), (command_id.as_str(), CALLER));
+        if let Some(why) = workflows.refusal(&id, from, &command, now).await? {
+            let outcome = CommandOutcome::Refused(why);
+            return print_command_result(
+                &id,
+                &CommandResult { id: command_id, outcome },
+                arguments.json,
+            );
+        }
+    }
     workflows.send(&id, &command_id, CALLER, &command, now_ms()).await?;
     let machine = workflows.look(&id, None).await?;
     let answer = if is_driven(&workflows, &id).await? {

@@ -12,7 +12,7 @@ use belljar_tools::CallObserver;
 
 use crate::cli::{
     access::requested_grants,
-    approvals::prompt,
+    approvals::prompt::{self, ApprovalWait},
     arguments::{LimitArguments, WorkflowRunArguments},
     launch::{LaunchOutcome, launch, shut_down},
     run::sandbox_builder,
@@ -64,7 +64,8 @@ impl WorkflowContext<'_> {
             LaunchOutcome::Ready(executor) => *executor,
             LaunchOutcome::Not(result, stop) => return Ok(HostStart::Not(result, stop)),
         };
-        let observer = watch(prompt::observer(executor.store()));
+        let observer =
+            watch(prompt::observer(executor.decisions(), self.project, ApprovalWait::Wait));
         let options = WorkflowOptions {
             permissions,
             observer,

@@ -1,11 +1,13 @@
 """What every client program is asked to do, and how it answers.
 
-    PROGRAM --code CODE [--language L] [--mode M] [--decide approve|deny|close] --http URL --token T
-    PROGRAM --code CODE [--language L] [--mode M] [--decide approve|deny|close] --stdio COMMAND ARGUMENT...
+    PROGRAM --code CODE [--language L] [--mode M] [--decide approve|deny|close|run|always] --http URL --token T
+    PROGRAM --code CODE [--language L] [--mode M] [--decide approve|deny|close|run|always] --stdio COMMAND ARGUMENT...
 
 It lists the tools, calls execute_code, and prints one line of JSON (with --run ID instead of --code,
 those that can decide look at that run with get_run):
 {"client": name and version, "tools": [names], "structured": {...}, "isError": bool}.
+With --files it also says what a model gets of files: "pictures", the media types of the pictures that it
+sees as pictures, and "read", the text of each file that the answer links to, read by its link.
 """
 
 import argparse
@@ -21,6 +23,7 @@ class Asked:
     arguments: dict
     mode: str
     decide: str | None
+    files: bool
     command: list[str] = field(default_factory=list)
     url: str | None = None
     token: str | None = None
@@ -37,7 +40,8 @@ def asked():
     what.add_argument("--run")
     parser.add_argument("--language")
     parser.add_argument("--mode", default="auto", help="protocol: auto, legacy or 2026-07-28")
-    parser.add_argument("--decide", choices=["approve", "deny", "close"])
+    parser.add_argument("--decide", choices=["approve", "deny", "close", "run", "always"])
+    parser.add_argument("--files", action="store_true")
     parser.add_argument("--http")
     parser.add_argument("--token")
     parser.add_argument("--stdio", nargs=argparse.REMAINDER, default=[])
@@ -47,12 +51,12 @@ def asked():
         tool, arguments = "get_run", {"run_id": given.run}
     if given.language:
         arguments["language"] = given.language
-    return Asked(tool, arguments, given.mode, given.decide, given.stdio, given.http, given.token)
+    return Asked(tool, arguments, given.mode, given.decide, given.files, given.stdio, given.http, given.token)
 
 
-def answer(client, tools, structured, is_error):
+def answer(client, tools, structured, is_error, **files):
     name = f"{client} {version(client)}"
-    print(json.dumps({"client": name, "tools": tools, "structured": structured, "isError": bool(is_error)}), flush=True)
+    print(json.dumps({"client": name, "tools": tools, "structured": structured, "isError": bool(is_error), **files}), flush=True)
 
 
 def run(main):

@@ -28,7 +28,12 @@ async def main(asked):
         return
     # Of a failed call it passes on the text only, which is the same JSON.
     structured = (message.artifact or {}).get("structured_content") or json.loads(text(message.content))
-    answer("langchain-mcp-adapters", names, structured, message.status == "error")
+    blocks = [block for block in message.content if isinstance(block, dict)]
+    pictures = [block["mime_type"] for block in blocks if block["type"] == "image"]
+    links = [block["url"] for block in blocks if block["type"] == "file"]
+    resources = await client.get_resources("belljar", uris=links) if links else []
+    read = [resource.as_string() for resource in resources]
+    answer("langchain-mcp-adapters", names, structured, message.status == "error", pictures=pictures, read=read)
 
 
 run(main)

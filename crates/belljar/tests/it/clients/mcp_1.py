@@ -18,6 +18,8 @@ async def main(asked):
                 return types.ElicitResult(action="accept", content={"approve": True})
             case "deny":
                 return types.ElicitResult(action="accept", content={"approve": False})
+            case "run" | "always":
+                return types.ElicitResult(action="accept", content={"decision": asked.decide})
             case _:
                 return types.ElicitResult(action="cancel")
 
@@ -37,7 +39,10 @@ async def main(asked):
         names = [tool.name for tool in tools.tools]
         if asked.decide:
             assert asked_for and "Allow the call of" in asked_for[0], asked_for
-        answer("mcp", names, result.structuredContent, result.isError)
+        pictures = [block.mimeType for block in result.content if block.type == "image"]
+        links = [block.uri for block in result.content if block.type == "resource_link"]
+        read = [(await session.read_resource(uri)).contents[0].text for uri in links]
+        answer("mcp", names, result.structuredContent, result.isError, pictures=pictures, read=read)
 
 
 run(main)

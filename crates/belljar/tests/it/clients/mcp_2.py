@@ -23,6 +23,8 @@ async def main(asked):
                 return types.ElicitResult(action="accept", content={"approve": True})
             case "deny":
                 return types.ElicitResult(action="accept", content={"approve": False})
+            case "run" | "always":
+                return types.ElicitResult(action="accept", content={"decision": asked.decide})
             case _:
                 return types.ElicitResult(action="cancel")
 

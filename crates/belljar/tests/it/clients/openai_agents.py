@@ -23,6 +23,7 @@ class Stub(Model):
 
     async def get_response(self, system_instructions, input, model_settings, tools, *args, **kwargs):
         self.tools = [tool.name for tool in tools]
+        self.definitions = tools
         results = [item for item in input if isinstance(item, dict) and item.get("type") == "function_call_output"]
         if results:
             self.output = results[-1]["output"]
@@ -47,16 +48,41 @@ def structured_content(output):
     return json.loads(value["text"]) if isinstance(value, dict) and value.get("type") == "text" else value
 
 
+def is_typed(schema):
+    below = [*schema.get("properties", {}).values(), *([schema["items"]] if "items" in schema else [])]
+    return ("type" in schema or "anyOf" in schema) and all(is_typed(part) for part in below)
+
+
+async def with_files(asked, server):
+    """The SDK's default: a model gets content, and tools have strict schemas."""
+    # A strict schema makes every property required; a model sends null for those that it leaves out.
+    nulls = dict.fromkeys(["language", "intent", "context", "sandbox_config", "session_id", "max_output_tokens"])
+    stub = Stub({**nulls, **asked.arguments})
+    strict = {"convert_schemas_to_strict": True}
+    await Runner.run(Agent(name="tester", model=stub, mcp_servers=[server], mcp_config=strict), "go")
+    for tool in stub.definitions:
+        assert tool.strict_json_schema and is_typed(tool.params_json_schema), (tool.name, tool.params_json_schema)
+    parts = stub.output
+    pictures = [part["image_url"].split(";")[0].removeprefix("data:") for part in parts if part["type"] == "input_image"]
+    texts = [json.loads(part["text"]) for part in parts if part["type"] == "input_text"]
+    texts = [json.loads(text["text"]) if text.get("type") == "text" else text for text in texts]
+    links = [text["uri"] for text in texts if text.get("type") == "resource_link"]
+    read = [(await server.session.read_resource(uri)).contents[0].text for uri in links]
+    answer("openai-agents", stub.tools, texts[0], False, pictures=pictures, read=read)
+
+
 async def main(asked):
     set_tracing_disabled(True)
     if asked.url:
         server = MCPServerStreamableHttp(
-            params={"url": asked.url, "headers": asked.headers}, use_structured_content=True
+            params={"url": asked.url, "headers": asked.headers}, use_structured_content=not asked.files
         )
     else:
         params = {"command": asked.command[0], "args": asked.command[1:]}
-        server = MCPServerStdio(params=params, use_structured_content=True)
+        server = MCPServerStdio(params=params, use_structured_content=not asked.files)
     async with server:
+        if asked.files:
+            return await with_files(asked, server)
         stub = Stub(asked.arguments)
         await Runner.run(Agent(name="tester", model=stub, mcp_servers=[server]), "go")
         structured = structured_content(stub.output)

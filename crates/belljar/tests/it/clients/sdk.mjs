@@ -10,6 +10,7 @@ const words = process.argv.slice(2);
 while (words.length > 0) {
   const name = words.shift().replace(/^--/, "");
   if (name === "stdio") given.stdio = words.splice(0);
+  else if (name === "files") given.files = true;
   else given[name] = words.shift();
 }
 
@@ -32,7 +33,9 @@ if (given.decide) {
   client.setRequestHandler(ElicitRequestSchema, async () =>
     given.decide === "close"
       ? { action: "cancel" }
-      : { action: "accept", content: { approve: given.decide === "approve" } },
+      : ["run", "always"].includes(given.decide)
+        ? { action: "accept", content: { decision: given.decide } }
+        : { action: "accept", content: { approve: given.decide === "approve" } },
   );
 }
 await client.connect(transport);
@@ -40,6 +43,11 @@ const { tools } = await client.listTools();
 const args = { code: given.code };
 if (given.language) args.language = given.language;
 const result = await client.callTool({ name: "execute_code", arguments: args });
+const ofType = (type) => result.content.filter((block) => block.type === type);
+const read = [];
+for (const { uri } of ofType("resource_link")) {
+  read.push((await client.readResource({ uri })).contents[0].text);
+}
 await client.close();
 
 const about = `${given.modules}/@modelcontextprotocol/sdk/package.json`;
@@ -49,5 +57,7 @@ console.log(
     tools: tools.map((tool) => tool.name),
     structured: result.structuredContent,
     isError: result.isError === true,
+    pictures: ofType("image").map((block) => block.mimeType),
+    read,
   }),
 );

@@ -21,7 +21,7 @@ while True:
     if not some:
         break
     shown += some
-    if not answered and shown.endswith(b"[y/N] "):
+    if not answered and b"[y/N" in shown and shown.endswith(b"] "):
         answered = True
         os.write(terminal, answer.encode() + b"\n")
 sys.stdout.buffer.write(shown)

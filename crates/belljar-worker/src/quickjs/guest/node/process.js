@@ -157,7 +157,6 @@
     release: { name: "node", lts: "Iron" },
     arch: native.architecture,
     platform: "linux",
-    argv: ["/usr/bin/node", "/work/main.js"],
     argv0: "node",
     execArgv: [],
     execPath: "/usr/bin/node",
@@ -181,6 +180,13 @@
     getgid: () => native.identity()[1],
     geteuid: () => native.identity()[0],
     getegid: () => native.identity()[1],
+  });
+  // Read late: this object is made before the run that it is for.
+  let argv;
+  defineProperty(process, "argv", {
+    get: () => argv ??= ["/usr/bin/node", "/work/main.js", ...native.arguments()],
+    set: (value) => { argv = value; },
+    enumerable: true, configurable: true,
   });
   defineProperty(process, "exitCode", {
     get: () => exitCode,

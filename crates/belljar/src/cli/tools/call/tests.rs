@@ -31,7 +31,7 @@ fn what_is_no_object_is_refused() {
     assert!(told("[1]").starts_with("the arguments: not a JSON object: "));
     assert!(told("@/nowhere/at/all.json").starts_with("cannot read /nowhere/at/all.json"));
     let told = named(&["novalue".to_owned()], &tool()).unwrap_err().to_string();
-    assert_eq!(told, "--arg novalue: expected KEY=VALUE");
+    assert_eq!(told, "novalue: expected KEY=VALUE");
 }
 
 #[test]
@@ -42,11 +42,14 @@ fn s2_what_is_given_twice_is_refused() {
         let list: Vec<String> = list.iter().map(|&one| one.to_owned()).collect();
         named(&list, &tool()).map_err(|error| error.to_string())
     };
-    assert_eq!(given(&["n=1", "n=2"]).unwrap_err(), "--arg n is given twice");
+    assert_eq!(given(&["n=1", "n=2"]).unwrap_err(), "n is given twice");
     let twice = given(&[r#"other={"a":1,"a":2}"#]).unwrap_err();
-    assert_eq!(twice, r#"--arg: the key "a" is written twice in one object"#);
+    assert_eq!(twice, r#"the arguments: the key "a" is written twice in one object"#);
     let long = given(&["n=123456789012345678901234567890"]).unwrap_err();
-    assert!(long.starts_with("--arg: the integer 123456789012345678901234567890 has"), "{long}");
+    assert!(
+        long.starts_with("the arguments: the integer 123456789012345678901234567890 has"),
+        "{long}"
+    );
     // Control: a text keeps all its digits.
     let kept = given(&["text=123456789012345678901234567890", "n=12345678901234567890"]).unwrap();
     let expected =

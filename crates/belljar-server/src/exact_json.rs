@@ -1,0 +1,165 @@
+//! JSON that reaches a client as it was written: keys in their order, numbers with all their digits.
+//!
+//! The protocol library keeps structured content as a tree, which sorts keys and rounds integers beyond 64
+//! bits. So a text of JSON travels through it as a string behind a mark, and takes the place of that string
+//! when the message is written. The mark is random and never leaves the process. What follows it is checked
+//! to be one JSON value and written without line breaks, so a message stays one message whatever is in it.
+
+use std::{
+    borrow::Cow,
+    io,
+    pin::Pin,
+    sync::LazyLock,
+    task::{Context, Poll, ready},
+};
+
+use axum::{
+    body::{Body, Bytes},
+    extract::Request,
+    middleware::Next,
+    response::Response,
+};
+use belljar_contract::hex;
+use futures_util::TryStreamExt as _;
+use serde_json::{Value, value::RawValue};
+use tokio::io::AsyncWrite;
+
+use crate::token::random_bytes;
+
+/// How a string that stands for JSON begins, with the quote before it.
+static MARK: LazyLock<String> =
+    LazyLock::new(|| format!("\"json-{}:", hex::encode(&random_bytes())));
+
+/// A text of JSON as a value for the protocol library.
+pub(crate) fn value(json: &str) -> Value {
+    let mark = MARK.strip_prefix('"').unwrap_or_default();
+    Value::String(format!("{mark}{json}"))
+}
+
+/// A message with each marked string replaced by the JSON that it stands for.
+pub(crate) fn restored(message: &[u8]) -> Cow<'_, [u8]> {
+    let mut text = Vec::new();
+    let mut rest = message;
+    while let Some(place) = find(rest, MARK.as_bytes()) {
+        let (before, marked) = rest.split_at(place);
+        let Some((json, length)) = marked_json(marked) else { break };
+        text.extend_from_slice(before);
+        push_in_one_line(&mut text, json.get());
+        rest = marked.get(length..).unwrap_or_default();
+    }
+    if text.is_empty() {
+        return Cow::Borrowed(message);
+    }
+    text.extend_from_slice(rest);
+    Cow::Owned(text)
+}
+
+/// The JSON that a marked string stands for, and the length of the string.
+fn marked_json(marked: &[u8]) -> Option<(Box<RawValue>, usize)> {
+    let mut strings = serde_json::Deserializer::from_slice(marked).into_iter::<String>();
+    let string = strings.next()?.ok()?;
+    let json = string.get(MARK.len() - 1..)?;
+    Some((RawValue::from_string(json.to_owned()).ok()?, strings.byte_offset()))
+}
+
+/// Where a mark begins.
+fn find(text: &[u8], mark: &[u8]) -> Option<usize> {
+    let first = *mark.first()?;
+    let mut from = 0;
+    while let Some(near) = text.get(from..)?.iter().position(|byte| *byte == first) {
+        let place = from + near;
+        if text.get(place..)?.starts_with(mark) {
+            return Some(place);
+        }
+        from = place + 1;
+    }
+    None
+}
+
+/// JSON without the white space between its parts. Strings have no line breaks in them.
+fn push_in_one_line(text: &mut Vec<u8>, json: &str) {
+    let (mut in_string, mut is_escaped) = (false, false);
+    for byte in json.bytes() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = in_string,
+            b'"' => in_string = !in_string,
+            b' ' | b'\t' | b'\n' | b'\r' if !in_string => continue,
+            _ => {}
+        }
+        text.push(byte);
+    }
+}
+
+/// Restores the JSON in answers over HTTP. The library writes each message in one piece.
+pub(crate) async fn restore_body(request: Request, next: Next) -> Response {
+    next.run(request).await.map(|body| {
+        let pieces = body.into_data_stream();
+        Body::from_stream(pieces.map_ok(|piece| match restored(&piece) {
+            Cow::Borrowed(_) => piece,
+            Cow::Owned(text) => Bytes::from(text),
+        }))
+    })
+}
+
+/// Restores the JSON in lines that are written.
+#[derive(Debug)]
+pub(crate) struct RestoringWriter<W> {
+    inner: W,
+    /// What was written of the line that has not ended.
+    line: Vec<u8>,
+    /// Whole lines that the stream has not yet taken, and how much of them it has.
+    lines: Vec<u8>,
+    sent: usize,
+}
+
+impl<W: AsyncWrite + Unpin> RestoringWriter<W> {
+    pub(crate) fn new(inner: W) -> Self {
+        Self { inner, line: Vec::new(), lines: Vec::new(), sent: 0 }
+    }
+
+    fn poll_lines(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while let Some(rest) = self.lines.get(self.sent..).filter(|rest| !rest.is_empty()) {
+            match ready!(Pin::new(&mut self.inner).poll_write(context, rest))? {
+                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                sent => self.sent += sent,
+            }
+        }
+        // A large answer does not keep its memory.
+        (self.lines, self.sent) = (Vec::new(), 0);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<W: AsyncWrite + Unpin> AsyncWrite for RestoringWriter<W> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        ready!(self.poll_lines(context))?;
+        let Some(end) = bytes.iter().rposition(|byte| *byte == b'\n') else {
+            self.line.extend_from_slice(bytes);
+            return Poll::Ready(Ok(bytes.len()));
+        };
+        let (whole, rest) = bytes.split_at(end + 1);
+        let mut lines = std::mem::take(&mut self.line);
+        lines.extend_from_slice(whole);
+        self.lines = restored(&lines).into_owned();
+        self.line.extend_from_slice(rest);
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_lines(context))?;
+        Pin::new(&mut self.inner).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_lines(context))?;
+        Pin::new(&mut self.inner).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,188 @@
+//! Records the decisions of `belljar approvals`.
+
+use std::{
+    collections::BTreeSet,
+    io::{self, BufRead as _, IsTerminal as _, Write as _},
+    process::ExitCode,
+};
+
+use anyhow::{anyhow, bail};
+use belljar_contract::{ConsentRule, ConsentScope, RunId, RunStatus, Verdict};
+use belljar_project::{is_owner_alive, now_ms};
+use belljar_store::{Approval, DecideError, Store, StoreError};
+use belljar_tools::{RecordedVerdict, VerdictError};
+use serde_json::{Map, Value};
+
+use super::{
+    ApprovalView, BY, Desk,
+    text::{arguments_in_line, name_in_line},
+};
+use crate::cli::{
+    arguments::{ApproveArguments, DecideArguments},
+    print_json,
+    terminal::{elapsed::ago, visible::visible},
+};
+
+/// Approves calls, and the rule that was asked for with them.
+pub(super) async fn approve(
+    arguments: &ApproveArguments,
+    desk: &Desk<'_>,
+) -> anyhow::Result<ExitCode> {
+    let scope = ConsentScope::from_name(&arguments.scope).unwrap_or_default();
+    let when = conditions(&arguments.when)?;
+    let verdict = match scope {
+        ConsentScope::Once if when.is_empty() => Verdict::Approve,
+        ConsentScope::Once => bail!("--when needs --for run, session or always"),
+        ConsentScope::Run | ConsentScope::Session | ConsentScope::Always => {
+            Verdict::ApproveRule(ConsentRule { scope, when })
+        }
+    };
+    let is_person = io::stdin().is_terminal() && io::stderr().is_terminal();
+    if scope == ConsentScope::Always && is_person && !arguments.yes && !arguments.decide.json {
+        for id in ids(&arguments.decide, desk).await? {
+            if !agrees(&id, &verdict, desk).await? {
+                writeln!(io::stderr(), "nothing was decided")?;
+                return Ok(ExitCode::FAILURE);
+            }
+        }
+    }
+    decide_all(&arguments.decide, &verdict, desk).await
+}
+
+/// Shows a person the rule, and asks whether it is meant.
+async fn agrees(id: &str, verdict: &Verdict, desk: &Desk<'_>) -> anyhow::Result<bool> {
+    let (Verdict::ApproveRule(wanted), Some(decisions)) = (verdict, desk.decisions()) else {
+        return Ok(true);
+    };
+    // What is wrong is said when it is decided.
+    let Ok(found) = desk.find(id).await else { return Ok(true) };
+    let Ok(rule) = decisions.rule_for(&found.asked, wanted.clone(), BY, now_ms()) else {
+        return Ok(true);
+    };
+    write!(
+        io::stderr(),
+        "this allows {} {}: {}\nkeep this rule? [y/N] ",
+        visible(&rule.to_string()),
+        wanted.scope.phrase(),
+        visible(&desk.project.root().to_string_lossy()),
+    )?;
+    let mut line = String::new();
+    io::stdin().lock().read_line(&mut line)?;
+    Ok(matches!(line.trim().to_lowercase().as_str(), "y" | "yes"))
+}
+
+/// The conditions of `--when ARGUMENT=VALUE`.
+fn conditions(given: &[String]) -> anyhow::Result<Map<String, Value>> {
+    let mut when = Map::new();
+    for one in given {
+        let (argument, value) = one
+            .split_once('=')
+            .ok_or_else(|| anyhow!("--when {one}: write ARGUMENT=VALUE, e.g. 'path=/srv/*'"))?;
+        let value = match serde_json::from_str::<Value>(value) {
+            Ok(scalar @ (Value::Bool(_) | Value::Number(_) | Value::String(_))) => scalar,
+            Ok(Value::Null | Value::Array(_) | Value::Object(_)) | Err(_) => Value::from(value),
+        };
+        if when.insert(argument.to_owned(), value).is_some() {
+            bail!("--when names {argument} twice");
+        }
+    }
+    Ok(when)
+}
+
+/// The ids that were given, or those of the calls of a run that wait for a yes or a no.
+async fn ids(arguments: &DecideArguments, desk: &Desk<'_>) -> anyhow::Result<Vec<String>> {
+    let Some(run) = &arguments.run else { return Ok(arguments.ids.clone()) };
+    let Some(decisions) = desk.decisions() else { return Ok(Vec::new()) };
+    let waiting = decisions.waiting_in(&RunId::from(run.as_str()), now_ms()).await?;
+    let calls = waiting.into_iter().filter(|one| !one.asked.is_in_doubt());
+    Ok(calls.map(|one| one.asked.id.to_string()).collect())
+}
+
+/// Decides each approval. If one fails, the others are still decided.
+pub(super) async fn decide_all(
+    arguments: &DecideArguments,
+    verdict: &Verdict,
+    desk: &Desk<'_>,
+) -> anyhow::Result<ExitCode> {
+    let (mut decided, mut failed) = (Vec::<RecordedVerdict>::new(), false);
+    let mut answered = BTreeSet::new();
+    let ids = ids(arguments, desk).await?;
+    if let (Some(run), true) = (&arguments.run, ids.is_empty()) {
+        writeln!(io::stderr(), "no calls of {run} wait for a decision in this project")?;
+        return Ok(ExitCode::FAILURE);
+    }
+    for id in ids {
+        // A rule for an earlier one has answered it.
+        if answered.contains(&id) {
+            continue;
+        }
+        match decide(&id, verdict, desk).await {
+            Ok(recorded) => {
+                answered.extend(recorded.also.iter().map(|one| one.asked.id.to_string()));
+                decided.push(recorded);
+            }
+            Err(why) => {
+                failed = true;
+                writeln!(io::stderr(), "{why}")?;
+            }
+        }
+    }
+    if arguments.json {
+        let all = decided.iter().flat_map(|one| [&one.approval].into_iter().chain(&one.also));
+        print_json(&all.map(ApprovalView::from).collect::<Vec<_>>())?;
+    } else {
+        for recorded in &decided {
+            tell(recorded, desk).await?;
+        }
+    }
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+async fn decide(id: &str, verdict: &Verdict, desk: &Desk<'_>) -> Result<RecordedVerdict, String> {
+    let found = desk.find(id).await?;
+    let decisions = desk.decisions().ok_or_else(|| "the project has no records".to_owned())?;
+    let decided = decisions.decide(&found.asked.id, verdict.clone(), BY, now_ms()).await;
+    decided.map_err(|error| match error {
+        VerdictError::Decide(error @ DecideError::AlreadyDecided { at_ms, .. }) => {
+            format!("{error}, {}", ago(at_ms, now_ms()))
+        }
+        error @ (VerdictError::Decide(_)
+        | VerdictError::Rule(_)
+        | VerdictError::NotCovered { .. }
+        | VerdictError::TooLong { .. }
+        | VerdictError::OnceWithConditions
+        | VerdictError::NotKept(_)) => visible(&format!("{:#}", anyhow!(error))).into_owned(),
+    })
+}
+
+async fn tell(recorded: &RecordedVerdict, desk: &Desk<'_>) -> anyhow::Result<()> {
+    for Approval { asked, state, .. } in [&recorded.approval].into_iter().chain(&recorded.also) {
+        let (tool, arguments) = (name_in_line(&asked.tool), arguments_in_line(&asked.arguments));
+        writeln!(io::stdout(), "{} {}: {tool} {arguments}", state.as_str(), asked.id)?;
+    }
+    if let Some((scope, rule)) = &recorded.rule {
+        writeln!(io::stdout(), "{}", visible(&recorded.to_string()))?;
+        if *scope == ConsentScope::Always {
+            writeln!(io::stderr(), "to remove it: belljar approvals rules rm {}", rule.id)?;
+        }
+    }
+    let asked = &recorded.approval.asked;
+    if let Some(store) = &desk.store
+        && is_resumable(store, &asked.run_id).await?
+    {
+        writeln!(
+            io::stderr(),
+            "no process runs its run now: `belljar serve` in this project resumes it by itself, \
+             or resume it yourself: belljar resume {}",
+            asked.run_id
+        )?;
+    }
+    Ok(())
+}
+
+/// Whether the run waits without a process and could be resumed.
+async fn is_resumable(store: &Store, run_id: &RunId) -> Result<bool, StoreError> {
+    let Some(run) = store.run(run_id).await? else { return Ok(false) };
+    let is_running = run.summary.status == RunStatus::Running && is_owner_alive(&run.summary.owner);
+    Ok(run.result_json.is_none() && !is_running)
+}

@@ -1,0 +1,11 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import path, { dirname } from "node:path";
+import { fileURLToPath } from "node:url";
+import { performance } from "node:perf_hooks";
+import { setTimeout as delay } from "node:timers/promises";
+const here = dirname(fileURLToPath(import.meta.url));
+writeFileSync(path.join(here, "x.json"), '{"a": [1, 2]}');
+const { a } = JSON.parse(readFileSync("x.json", "utf8"));
+const { default: os } = await import("node:os");
+const before = performance.now(); console.log(await delay(2, "value"), performance.now() > before, a, os.type(), path.sep, typeof os.cpus().length);
+export const answer = 42; export default a;

@@ -1,0 +1,3 @@
+# refused: eval() is refused ... ast.literal_eval
+expression = "2 * (3 + 4)"
+print(eval(expression))

@@ -1,0 +1,14 @@
+import * as fs from "node:fs/promises";
+import { join, parse, basename } from "node:path";
+await fs.mkdir("data", { recursive: true });
+await Promise.all([3, 1, 2].map((n) => fs.writeFile(join("data", `part-${n}.json`), JSON.stringify({ n, squares: [n * n] }, null, 2))));
+const names = (await fs.readdir("data")).sort();
+const parts = await Promise.all(names.map(async (name) => JSON.parse(await fs.readFile(join("data", name), "utf8"))));
+console.log(names, parts, parse("/a/b/c.tar.gz"), basename("x/y.ts", ".ts"));
+await fs.appendFile("data/log.txt", "one\n");
+await fs.appendFile("data/log.txt", "two\n");
+console.log((await fs.stat("data/log.txt")).size, (await fs.stat("data")).isDirectory());
+await fs.rename("data/log.txt", "data/old.txt");
+await fs.copyFile("data/old.txt", "data/copy.txt");
+await fs.access("data/missing.txt").catch((e) => console.log(e.code));
+console.log(await fs.readFile("data/copy.txt", { encoding: "utf8" }));

@@ -1,0 +1,3 @@
+# refused: input() is refused ... `context`
+name = input("What is your name? ")
+print("Hello", name)

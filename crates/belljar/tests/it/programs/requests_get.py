@@ -1,0 +1,6 @@
+# refused: api.example.com ... no network
+import requests
+
+response = requests.get("https://api.example.com/items", timeout=5)
+response.raise_for_status()
+print(response.json())

@@ -1,0 +1,3 @@
+// refused: cannot be imported ... no threads
+const { Worker, isMainThread } = require("worker_threads");
+if (isMainThread) new Worker(__filename).on("message", console.log);
