@@ -47,7 +47,6 @@ fn help_shows_the_commands_and_examples() {
 }
 
 #[test]
-#[expect(clippy::too_many_lines, reason = "one snapshot of the whole page")]
 fn help_of_run_shows_its_flags_by_kind() {
     let help = belljar(&["run", "--help"]).stdout;
     let (flags, _) = help.split_once("\n\nLimits:").unwrap();
