@@ -28,11 +28,15 @@ const UNSAFE_CRATE: &str = "crates/belljar-jail/";
 /// Which crates a crate may depend on: arrows never point up.
 const ARROWS: &[(&str, &[&str])] = &[
     ("belljar-contract", &[]),
+    ("belljar-net", &[]),
     ("belljar-paths", &[]),
     ("belljar-jail", &[]),
     ("belljar-wire", &["belljar-contract"]),
     ("belljar-worker", &["belljar-contract", "belljar-jail", "belljar-wire"]),
-    ("belljar-runtime", &["belljar-contract", "belljar-jail", "belljar-paths", "belljar-wire"]),
+    (
+        "belljar-runtime",
+        &["belljar-contract", "belljar-jail", "belljar-net", "belljar-paths", "belljar-wire"],
+    ),
     ("belljar-testing", &[]),
     ("belljar-policy", &["belljar-contract", "belljar-paths", "belljar-wire"]),
     ("belljar-search", &[]),
@@ -56,6 +60,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &[
             "belljar-contract",
             "belljar-jail",
+            "belljar-net",
             "belljar-paths",
             "belljar-runtime",
             "belljar-server",

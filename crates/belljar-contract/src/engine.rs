@@ -25,6 +25,8 @@ pub struct EngineRow {
     pub starts_programs: bool,
     /// Whether its code imports modules that a grant can allow.
     pub imports_modules: bool,
+    /// Whether its code opens connections, so that hosts can be granted to it.
+    pub opens_connections: bool,
     /// Whether the processes that code in a session leaves behind end with their run. Otherwise they
     /// end at the next check of the cell, which costs the run no time.
     pub ends_strays_with_run: bool,
@@ -44,6 +46,7 @@ impl EngineRow {
             is_built_in: true,
             starts_programs: false,
             imports_modules: false,
+            opens_connections: false,
             ends_strays_with_run: false,
             one_thread_variables: &[],
             data_libraries: &[],
@@ -89,6 +92,7 @@ engines! {
     CPython => EngineRow {
         starts_programs: true,
         imports_modules: true,
+        opens_connections: true,
         one_thread_variables: &[
             "OPENBLAS_NUM_THREADS",
             "OMP_NUM_THREADS",
@@ -101,6 +105,7 @@ engines! {
     /// The machine's own bash.
     Bash => EngineRow {
         starts_programs: true,
+        opens_connections: true,
         ends_strays_with_run: true,
         ..EngineRow::program("bash", &[Language::Bash])
     },

@@ -34,7 +34,7 @@ pub use variables::VariablesRequest;
 pub enum GrantKind {
     /// Paths of the host, within those that the operator allows.
     Paths,
-    /// Hosts of the network. Nothing gives them yet.
+    /// Hosts of the network. Nothing but the command line gives them yet.
     Hosts,
     /// Environment variables. A client states values of its own or names variables of the operator; a task
     /// names them, and the operator has the values.
@@ -71,6 +71,8 @@ pub enum EngineAbility {
     StartsPrograms,
     /// Import modules that a grant can allow.
     ImportsModules,
+    /// Open connections.
+    OpensConnections,
 }
 
 impl EngineAbility {
@@ -79,6 +81,7 @@ impl EngineAbility {
         match self {
             Self::StartsPrograms => engine.starts_programs,
             Self::ImportsModules => engine.imports_modules,
+            Self::OpensConnections => engine.opens_connections,
         }
     }
 
@@ -87,6 +90,7 @@ impl EngineAbility {
         match self {
             Self::StartsPrograms => "starts no programs",
             Self::ImportsModules => "imports no modules",
+            Self::OpensConnections => "opens no connections",
         }
     }
 }

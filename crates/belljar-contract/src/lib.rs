@@ -17,6 +17,7 @@ mod limits;
 mod missing;
 mod number;
 mod object;
+pub mod quantity;
 mod record;
 mod request;
 mod result;

@@ -18,7 +18,8 @@ use rustix::{
 };
 
 use crate::{
-    CellGrants, CellKind, CellLimits, ConfineError, Guests, Mechanism, TreeAccess, ZygotePlan,
+    CellGrants, CellKind, CellLimits, ConfineError, Guests, Mechanism, NetworkAccess, TreeAccess,
+    ZygotePlan,
     branch::{Brancher, enter_tree},
     control,
     error::MechanismContext,
@@ -26,6 +27,7 @@ use crate::{
     keeper::{self, CellFiles, GuestProcess},
     landlock::{self, AllowedPath, PathAccess},
     mounts::{self, MAX_BRANCHES, SessionRoot},
+    network,
     rlimits::{self, InheritedMemory},
     seccomp::SeccompProgram,
     sys::{
@@ -175,6 +177,10 @@ impl CellTemplate {
         if self.plan.asks_for(Mechanism::IpcNamespace) {
             flags |= libc::CLONE_NEWIPC;
         }
+        match self.plan.network() {
+            NetworkAccess::None => {}
+            NetworkAccess::Proxy => flags |= libc::CLONE_NEWNET,
+        }
         flags
     }
 
@@ -222,6 +228,13 @@ impl CellTemplate {
             keep.extend(order.trees.iter().map(AsRawFd::as_raw_fd));
             close_all_but(keep).during(Mechanism::ClosedDescriptors)?;
             own_standard_streams().during(Mechanism::ClosedDescriptors)?;
+        }
+        match self.plan.network() {
+            NetworkAccess::None => {}
+            NetworkAccess::Proxy => {
+                let handed_over = network::hand_over_listener(&ends.keeper);
+                handed_over.during(Mechanism::NetworkNamespace)?;
+            }
         }
         let files = self.mount_own(order)?;
         ended_children_are(EndedChildren::WaitedFor).during(Mechanism::PidNamespace)?;
@@ -345,7 +358,7 @@ impl CellTemplate {
             own.push(AllowedPath::at(program, PathAccess::Execute)?);
         }
         let places: Vec<&AllowedPath> = self.places.iter().chain(&own).collect();
-        landlock::restrict(&places).map(drop)
+        landlock::restrict(&places, self.plan.network()).map(drop)
     }
 
     fn own_places(&self, grants: &CellGrants) -> io::Result<Vec<AllowedPath>> {

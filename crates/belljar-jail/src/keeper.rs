@@ -88,6 +88,9 @@ pub enum KeeperReport {
         /// The error of the operating system.
         message: String,
     },
+    /// The listener of the cell's network is attached. It is the first report, of cells that have a
+    /// network.
+    Listener,
     /// The guest has ended.
     Ended {
         /// Its exit status or the signal that killed it.

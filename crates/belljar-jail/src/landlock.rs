@@ -2,8 +2,8 @@
 //!
 //! Files can be opened beneath the cell's own directories, its grants and what its engine needs,
 //! and nowhere else: not in `/proc`, which would reveal the host path of the program, and not
-//! through a leaked descriptor. Where the kernel supports it, TCP, abstract sockets and signals to
-//! the outside are refused too.
+//! through a leaked descriptor. Where the kernel supports it, TCP (but to the proxy of a cell that has
+//! one), abstract sockets and signals to the outside are refused too.
 
 use std::{
     io,
@@ -12,12 +12,12 @@ use std::{
 };
 
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus,
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus, NetPort,
     PathBeneath, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
 use rustix::fs::{CWD, Mode, OFlags, openat};
 
-use crate::{View, mounts};
+use crate::{NetworkAccess, View, mounts, network::PROXY_PORT};
 
 /// Debian 12's kernel 6.1 has ABI 2; later ABIs are used where the kernel has them.
 const REQUIRED: ABI = ABI::V2;
@@ -74,19 +74,19 @@ impl AsFd for AllowedPath {
     }
 }
 
-/// Restricts the calling process and all it will ever start to these paths; returns the kernel's
-/// ABI.
-pub(crate) fn restrict(places: &[&AllowedPath]) -> io::Result<i32> {
-    let abi = apply(places).map_err(io::Error::other)?;
+/// Restricts the calling process and all it will ever start to these paths and this network; returns
+/// the kernel's ABI.
+pub(crate) fn restrict(places: &[&AllowedPath], network: NetworkAccess) -> io::Result<i32> {
+    let abi = apply(places, network).map_err(io::Error::other)?;
     abi.ok_or_else(|| io::ErrorKind::Unsupported.into())
 }
 
 /// Restricts the calling process to `/tmp`, if it can be done at all.
 pub(crate) fn restrict_to_tmp() -> io::Result<i32> {
-    restrict(&[&AllowedPath::at("/tmp", PathAccess::Own)?])
+    restrict(&[&AllowedPath::at("/tmp", PathAccess::Own)?], NetworkAccess::None)
 }
 
-fn apply(places: &[&AllowedPath]) -> Result<Option<i32>, RulesetError> {
+fn apply(places: &[&AllowedPath], network: NetworkAccess) -> Result<Option<i32>, RulesetError> {
     let mut ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
         .handle_access(AccessFs::from_all(REQUIRED))?
@@ -97,6 +97,12 @@ fn apply(places: &[&AllowedPath]) -> Result<Option<i32>, RulesetError> {
         .create()?;
     for place in places {
         ruleset = ruleset.add_rule(PathBeneath::new(place, access(place.reach)))?;
+    }
+    match network {
+        NetworkAccess::None => {}
+        NetworkAccess::Proxy => {
+            ruleset = ruleset.add_rule(NetPort::new(PROXY_PORT, AccessNet::ConnectTcp))?;
+        }
     }
     let status = ruleset.restrict_self()?;
     if status.ruleset == RulesetStatus::NotEnforced {

@@ -20,6 +20,7 @@ mod landlock;
 pub mod library;
 mod mechanism;
 mod mounts;
+mod network;
 mod numbers;
 mod plan;
 pub mod process_tree;
@@ -41,7 +42,9 @@ pub use keeper::{
     request_drop, request_first_guest, request_resize, request_work,
 };
 pub use mechanism::Mechanism;
+pub use network::PROXY_PORT;
 pub use plan::{
-    CellGrants, CellKind, CellLimits, GrantedTree, Guests, TreeAccess, View, ZygotePlan,
+    CellGrants, CellKind, CellLimits, GrantedTree, Guests, NetworkAccess, TreeAccess, View,
+    ZygotePlan,
 };
 pub use sys::process::kill_by_pidfd;

@@ -21,6 +21,20 @@ pub struct ZygotePlan {
     guests: Guests,
     #[serde(default)]
     view: View,
+    #[serde(default)]
+    network: NetworkAccess,
+}
+
+/// The network of a zygote's cells.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum NetworkAccess {
+    /// No socket at all, in a network namespace with nothing in it.
+    #[default]
+    None,
+    /// Each cell has a network namespace of its own, and can connect to one port in it: the host
+    /// holds the listener there.
+    Proxy,
 }
 
 /// The kind of guest a zygote has; it decides which system calls they may make.
@@ -65,6 +79,13 @@ impl ZygotePlan {
         self
     }
 
+    /// The same plan for cells that can connect to a proxy of the host's, and to nothing else.
+    #[must_use]
+    pub fn with_network(mut self, network: NetworkAccess) -> Self {
+        self.network = network;
+        self
+    }
+
     /// The same plan without one layer. For tests that show that the layer matters.
     #[must_use]
     pub fn without(mut self, mechanism: Mechanism) -> Self {
@@ -96,6 +117,11 @@ impl ZygotePlan {
     /// The software of the host that its guests see.
     pub fn view(&self) -> &View {
         &self.view
+    }
+
+    /// The network of its cells.
+    pub fn network(&self) -> NetworkAccess {
+        self.network
     }
 
     pub(crate) fn view_mut(&mut self) -> &mut View {

@@ -198,7 +198,8 @@ impl ConfinedZygote {
         let Self { plan, ids, control } = self;
         let guests = plan.guests();
         if plan.asks_for(Mechanism::Seccomp) {
-            let filter = SeccompProgram::compile(&SeccompPolicy::zygote(guests));
+            let policy = SeccompPolicy::zygote(guests).listening(plan.network());
+            let filter = SeccompProgram::compile(&policy);
             if let Err(error) = sys::seccomp::load(&filter).during(Mechanism::Seccomp) {
                 return refuse(&control, &error);
             }
@@ -335,15 +336,17 @@ fn make_cells<G: Guest>(
     ids: Ids,
     mut guest: G,
 ) -> io::Result<()> {
-    let guests = plan.guests();
+    let (guests, network) = (plan.guests(), plan.network());
     let mut template = CellTemplate {
         inherited: InheritedMemory::current(guests)?,
         filters: Filters {
-            guest: SeccompProgram::compile(&SeccompPolicy::guest(guests)),
+            guest: SeccompProgram::compile(&SeccompPolicy::guest(guests).connecting(network)),
             keeper: SeccompProgram::compile(&SeccompPolicy::keeper()),
         },
         session_filters: Filters {
-            guest: SeccompProgram::compile(&SeccompPolicy::session_guest(guests)),
+            guest: SeccompProgram::compile(
+                &SeccompPolicy::session_guest(guests).connecting(network),
+            ),
             keeper: SeccompProgram::compile(&SeccompPolicy::session_keeper()),
         },
         places: match guests {

@@ -8,7 +8,6 @@
 mod engines;
 mod grants;
 mod locations;
-pub mod quantity;
 mod raw;
 mod retention;
 mod servers;
@@ -30,6 +29,7 @@ use thiserror::Error;
 
 use crate::Retention;
 
+pub use belljar_contract::quantity;
 pub use engines::EngineSettings;
 pub use grants::GrantSettings;
 pub use locations::{ConfigLocations, FILE_NAME, PROJECT_NAMES, SERVERS_NAME, STATE_NAME};

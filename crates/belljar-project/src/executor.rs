@@ -8,6 +8,7 @@ mod abort;
 mod budget;
 mod cache;
 mod clock_note;
+mod connections;
 mod durable;
 mod finish;
 mod intent;
@@ -30,13 +31,16 @@ use abort::Abort;
 use belljar_contract::{
     ErrorCode, Language, RunError, RunId, RunRequest, RunResult, RunStatus, SessionId,
 };
-use belljar_runtime::{BridgeLink, GuestAsk, Listener, RunOptions, ToolFault, ToolLink, run_id};
+use belljar_runtime::{
+    BridgeLink, ConnectionLog, GuestAsk, Listener, RunOptions, ToolFault, ToolLink, run_id,
+};
 use belljar_server::BackgroundMeter;
 use belljar_store::Store;
 use belljar_tools::{
     Bridge, CallObserver, Decisions, NoObserver, PreparedRun, RunBridge, RunContext, ToolGrants,
 };
 use clock_note::ClockNote;
+use connections::AuditedConnections;
 use tokio::sync::mpsc;
 
 use crate::{
@@ -346,6 +350,8 @@ impl Executor {
         let may_wait = execution.observer.may_wait();
         match (execution.durability, &self.bridge) {
             (RunDurability::Always, _) => true,
+            // Connections cannot be replayed.
+            (RunDurability::IfAsked, _) if !execution.request.grants.net.is_empty() => false,
             (RunDurability::Never, _) | (RunDurability::IfAsked, None) => false,
             (RunDurability::IfAsked, Some(bridge)) => {
                 may_wait && bridge.may_ask(&execution.tools).await
@@ -362,6 +368,7 @@ impl Executor {
         abort: impl Future<Output = ()>,
     ) -> RunResult {
         let session_id = session.map(|session| session.id().clone());
+        let connections = self.audited_connections(&id, &execution.request, &execution.caller);
         let (request, context, listener) = execution.into_parts(&id, session_id);
         let (mut link, mut calls) = (None, None);
         if let Some(bridge) = &self.bridge {
@@ -369,7 +376,7 @@ impl Executor {
             let run = RunBridge::plain(bridge, context, move |input| inputs.send(input));
             (link, calls) = (Some(tools), Some(serve(run, asks)));
         }
-        let options = RunOptions { id: Some(id), tools: link, listener };
+        let options = RunOptions { id: Some(id), tools: link, listener, connections };
         let run = async {
             match session {
                 None => self.sandbox.host.run_with(request, options, abort).await,
@@ -380,6 +387,17 @@ impl Executor {
             Some(calls) => tokio::join!(run, calls).0,
             None => run.await,
         }
+    }
+
+    /// Where the connections of a run are recorded, if the project keeps state.
+    fn audited_connections(
+        &self,
+        id: &RunId,
+        request: &RunRequest,
+        caller: &str,
+    ) -> Option<Arc<dyn ConnectionLog>> {
+        let store = self.store.as_ref().filter(|_| !request.grants.net.is_empty())?;
+        Some(Arc::new(AuditedConnections::new(store.clone(), id.clone(), caller.to_owned())))
     }
 
     /// Posts an event without waiting for the disk (F4).

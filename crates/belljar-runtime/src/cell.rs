@@ -3,7 +3,7 @@
 use std::{io, os::fd::OwnedFd, sync::Arc, time::Duration};
 
 use belljar_jail::{
-    CellLimits, KeeperReport,
+    CellLimits, KeeperReport, NetworkAccess,
     cgroup::{Delegation, Leaf},
     control::Ids,
     kill_by_pidfd, receive_report, request_resize, request_work,
@@ -49,6 +49,8 @@ pub(crate) struct CellBody {
     limits: CellLimits,
     cgroup: Option<Leaf>,
     zygote: Arc<Zygote>,
+    /// Of the cell's network, until its run takes it.
+    listener: Option<OwnedFd>,
 }
 
 impl Cell {
@@ -73,7 +75,12 @@ impl Cell {
         }
         let processes =
             CellProcesses::find(&pidfd, zygote.guests()).map_err(|_| LaunchError::NoHandshake)?;
-        let body = CellBody { keeper, pidfd, processes, limits, cgroup: None, zygote };
+        let network = zygote.network();
+        let (cgroup, listener) = (None, None);
+        let mut body = CellBody { keeper, pidfd, processes, limits, cgroup, zygote, listener };
+        if network == NetworkAccess::Proxy {
+            body.listener = Some(body.receive_listener().await?);
+        }
         Ok(Self { connection, body })
     }
 
@@ -198,6 +205,26 @@ impl CellBody {
             }
         };
         timeout(KEEPER_ANSWER, answer).await?
+    }
+
+    /// The listener of the cell's network; a cell has one, for one run.
+    pub(crate) fn take_listener(&mut self) -> Option<OwnedFd> {
+        self.listener.take()
+    }
+
+    /// Receives the listener, which the keeper has sent before the guest was there.
+    async fn receive_listener(&self) -> Result<OwnedFd, LaunchError> {
+        let received = self.keeper.async_io(Interest::READABLE, || receive_report(&*self.keeper));
+        let received = timeout(KEEPER_ANSWER, received).await;
+        let received = received.map_err(|error| LaunchError::spawn(error.into()))?;
+        match received.map_err(LaunchError::spawn)? {
+            Some((KeeperReport::Listener, Some(listener))) => Ok(listener),
+            // The keeper sent it, and this process has no room for it.
+            Some((KeeperReport::Listener, None)) => {
+                Err(LaunchError::spawn(rustix::io::Errno::MFILE.into()))
+            }
+            Some(_) | None => Err(LaunchError::Protocol),
+        }
     }
 
     async fn report(&self) -> io::Result<Option<KeeperReport>> {

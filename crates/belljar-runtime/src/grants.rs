@@ -12,6 +12,7 @@ use belljar_contract::{
     CommitExecutable, ErrorCode, Grant, Grants, RunError, RunRequest, Workspace,
 };
 use belljar_jail::{CellGrants, GrantedTree, TreeAccess, control::MAX_DESCRIPTORS};
+use belljar_net::NetPolicy;
 use belljar_paths::names::{executed_in, first_unlisted};
 use belljar_wire::GuestGrants;
 use rustix::{
@@ -20,7 +21,7 @@ use rustix::{
 };
 
 use crate::{
-    EngineSource,
+    EngineSource, network,
     protect::{ProtectedSet, ProtectedSubpaths, Relation},
     scan::{RequestedTree, Survey},
 };
@@ -46,6 +47,8 @@ pub(crate) struct CheckedGrants {
     pub(crate) guest: GuestGrants,
     /// The directory that the run works on, if it has one.
     pub(crate) workspace: Option<OpenWorkspace>,
+    /// The hosts that the run may reach.
+    pub(crate) network: NetPolicy,
 }
 
 /// The directory of a workspace, held open: it stays the same directory whatever happens to its path.
@@ -77,6 +80,13 @@ pub(crate) fn check(
         ..CheckedGrants::default()
     };
     check_names(request)?;
+    checked.network = network::policy(&grants.net)?;
+    if !checked.network.is_empty() {
+        // The caller's own value counts: a program may need another form of it.
+        for (name, value) in network::variables() {
+            checked.guest.env.entry(name).or_insert(value);
+        }
+    }
     let protected = match request.has_host_files() {
         true => protected.iter().chain(&survey.protected).cloned().collect(),
         false => Vec::new(),

@@ -14,7 +14,8 @@ use std::{
 use belljar_contract::{
     EngineName, ErrorCode, LimitExcess, Limits, RunError, RunId, RunRequest, RunResult,
 };
-use belljar_jail::{CellKind, ZygotePlan};
+use belljar_jail::{CellKind, NetworkAccess, ZygotePlan};
+use belljar_net::{ConnectionLog, NetPolicy};
 use belljar_wire::GuestGrants;
 use tokio::{
     sync::{Semaphore, SemaphorePermit, oneshot},
@@ -27,6 +28,7 @@ use crate::{
     cell_limits::{cell_limits, parked_limits},
     files::{AbandonOnDrop, CollectedFiles, Leftovers},
     grants::{self, CheckedGrants, OpenWorkspace},
+    network::{self, RunNetwork},
     pool::Pool,
     pools::Pools,
     result_builder::ResultBuilder,
@@ -84,6 +86,8 @@ pub struct RunOptions {
     pub tools: Option<ToolLink>,
     /// Receives output as the run prints it.
     pub listener: Option<Arc<dyn Listener>>,
+    /// Receives a report of each connection that the code opens.
+    pub connections: Option<Arc<dyn ConnectionLog>>,
 }
 
 /// A run that takes longer than this does not leave its place in the pool empty.
@@ -109,6 +113,7 @@ struct AdmittedRun<'a> {
     guest: GuestGrants,
     workspace: Option<OpenWorkspace>,
     written: Vec<WrittenTree>,
+    network: NetPolicy,
 }
 
 impl Host {
@@ -118,7 +123,8 @@ impl Host {
             config;
         let pools = Pools::new(engines, plan, pool_size, parked_limits(&maximum));
         for engine in ready {
-            pools.get(pools.engines.zygote_for(engine, "")).await?.refill().await;
+            let zygote = pools.engines.zygote_for(engine, "");
+            pools.get(zygote, NetworkAccess::None).await?.refill().await;
         }
         let places = |count| Arc::new(Semaphore::new(count));
         Ok(Self {
@@ -152,7 +158,7 @@ impl Host {
         let admitted = (Instant::now(), SystemTime::now());
         let mut abort = pin!(abort);
         let zygote = self.pools.engines.zygote_for(request.engine(), &request.code);
-        let RunOptions { id, tools, listener } = options;
+        let RunOptions { id, tools, listener, connections } = options;
         let transcript = Transcript::new(&request.limits, listener);
         let mut result = ResultBuilder::new(zygote.engine, id, transcript);
         let run = run::unless_aborted(abort.as_mut(), self.prepare(&request, zygote)).await;
@@ -160,7 +166,8 @@ impl Host {
             Err(refusal) => Err(refusal),
             Ok(run) => {
                 result.starts(admitted.0, &run.pool);
-                self.run_admitted(run, request, admitted.1, tools, &mut result, abort).await
+                let links = (tools, connections);
+                self.run_admitted(run, request, admitted.1, links, &mut result, abort).await
             }
         };
         result.finish(outcome)
@@ -172,11 +179,12 @@ impl Host {
         run: AdmittedRun<'_>,
         request: RunRequest,
         began: SystemTime,
-        tools: Option<ToolLink>,
+        (tools, connections): (Option<ToolLink>, Option<Arc<dyn ConnectionLog>>),
         result: &mut ResultBuilder,
         mut abort: Pin<&mut impl Future<Output = ()>>,
     ) -> Result<ReturnedValue, RunError> {
-        let AdmittedRun { mut cell, permit, pool, guest, workspace, written } = run;
+        let AdmittedRun { mut cell, permit, pool, guest, workspace, written, network } = run;
+        let network = start_network(&mut cell, network, connections)?;
         let refill = refill_once_dropped(pool);
         // A guard, because the caller may drop this future.
         let guard = self.written_trees(written).guard(cell.body.keeper());
@@ -186,6 +194,12 @@ impl Host {
         let spec = RunSpec::new(request, guest, tools, collect, CellKind::Single);
         let started = Instant::now();
         let run = run::drive(&mut cell, spec, &mut result.transcript, abort.as_mut()).await;
+        if let Some(network) = network {
+            for line in network.stop().await {
+                // Too many of them end nothing: the run has ended.
+                let _ = result.transcript.log(line.as_bytes());
+            }
+        }
         result.ended(started, &run);
         let CellRunOutcome { outcome, work, reports, .. } = run;
         if let Some(work) = work {
@@ -312,7 +326,13 @@ impl Host {
         self.admit(request, &request.limits)?;
         let survey = self.survey(request).await?;
         let checked = grants::check(request, &*self.pools.engines, &self.protected, &survey)?;
-        let pool = self.pools.get(zygote).await.map_err(|error| launch_failure(&error))?;
+        if !checked.network.is_empty() {
+            let message = "a session cannot be granted hosts yet";
+            return Err(RunError::new(ErrorCode::RequestInvalid, message)
+                .with_hint("grant them to a run without a session"));
+        }
+        let pool = self.pools.get(zygote, NetworkAccess::None).await;
+        let pool = pool.map_err(|error| launch_failure(&error))?;
         Ok((pool, checked, survey.written))
     }
 
@@ -324,11 +344,12 @@ impl Host {
     ) -> Result<AdmittedRun<'_>, RunError> {
         self.admit(request, &request.limits)?;
         let survey = self.survey(request).await?;
-        let CheckedGrants { cell: grants, guest, workspace } =
+        let CheckedGrants { cell: grants, guest, workspace, network } =
             grants::check(request, &*self.pools.engines, &self.protected, &survey)?;
         let permit = self.cells.acquire().await;
         let permit = permit.map_err(|_| run::aborted())?;
-        let pool = self.pools.get(zygote).await.map_err(|error| launch_failure(&error))?;
+        let pool = self.pools.get(zygote, network::access(&network)).await;
+        let pool = pool.map_err(|error| launch_failure(&error))?;
         let limits = cell_limits(&request.limits);
         let cell = if grants.is_empty() {
             pool.take().await.map_err(|error| launch_failure(&error))?
@@ -341,7 +362,7 @@ impl Host {
         let resized = cell.body.resize_scratch(limits.disk_bytes, limits.inodes).await;
         resized.map_err(|error| failed("/work and /tmp", error))?;
         cell.body.limit_cgroup(&limits).map_err(|error| failed("the control group", error))?;
-        Ok(AdmittedRun { cell, permit, pool, guest, workspace, written: survey.written })
+        Ok(AdmittedRun { cell, permit, pool, guest, workspace, written: survey.written, network })
     }
 
     /// Scans the trees that a request asks for.
@@ -363,6 +384,19 @@ impl Host {
         let (reserved, background) = (self.reserved_names.clone(), self.withholding.clone());
         WrittenTrees { list: written.into(), reserved, background }
     }
+}
+
+/// Starts the proxy of a run that may reach hosts.
+fn start_network(
+    cell: &mut Cell,
+    policy: NetPolicy,
+    connections: Option<Arc<dyn ConnectionLog>>,
+) -> Result<Option<RunNetwork>, RunError> {
+    let Some(listener) = cell.body.take_listener() else { return Ok(None) };
+    let started = RunNetwork::start(listener, policy, connections).map_err(|error| {
+        RunError::new(ErrorCode::SandboxFailed, format!("could not start the proxy: {error}"))
+    });
+    started.map(Some)
 }
 
 /// Refills the pool for a cell that was taken. A short run refills when it ends and drops the sender, so that

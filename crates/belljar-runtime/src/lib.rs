@@ -17,6 +17,7 @@ mod host;
 mod ids;
 mod launch_error;
 mod machine;
+mod network;
 mod pool;
 mod pools;
 mod protect;
@@ -31,6 +32,7 @@ mod value;
 mod zygote;
 
 pub use belljar_jail::{Mechanism, View, ZygotePlan};
+pub use belljar_net::{ConnectionEvent, ConnectionLog, ConnectionOutcome, LogFailure};
 pub use engine::{EngineLaunch, EngineSource, Preload, ZygoteKind};
 pub use examine::{Finding, FindingState, examine};
 pub use host::{Host, HostConfig, RunOptions};

@@ -1,11 +1,11 @@
-//! One pool for each kind of zygote, made when it is first needed.
+//! One pool for each kind of zygote and network, made when it is first needed.
 
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
 };
 
-use belljar_jail::{CellLimits, ZygotePlan};
+use belljar_jail::{CellLimits, NetworkAccess, ZygotePlan};
 use tokio::sync::OnceCell;
 
 use crate::{EngineSource, LaunchError, ZygoteKind, pool::Pool};
@@ -21,7 +21,7 @@ pub(crate) struct Pools {
     plan: ZygotePlan,
     size: usize,
     limits: CellLimits,
-    slots: Mutex<HashMap<ZygoteKind, Slot>>,
+    slots: Mutex<HashMap<(ZygoteKind, NetworkAccess), Slot>>,
 }
 
 impl Pools {
@@ -36,15 +36,24 @@ impl Pools {
     }
 
     /// The pool of a kind of zygote, which starts with the first call. It fills once one of its cells is used.
-    pub(crate) async fn get(&self, kind: ZygoteKind) -> Result<Arc<Pool>, LaunchError> {
+    /// Cells with a network have a zygote of their own, so that the others keep theirs (decision 24).
+    pub(crate) async fn get(
+        &self,
+        kind: ZygoteKind,
+        network: NetworkAccess,
+    ) -> Result<Arc<Pool>, LaunchError> {
         let slot = {
             let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-            slots.entry(kind).or_default().clone()
+            slots.entry((kind, network)).or_default().clone()
         };
-        slot.get_or_try_init(|| self.start(kind)).await.cloned()
+        slot.get_or_try_init(|| self.start(kind, network)).await.cloned()
     }
 
-    async fn start(&self, kind: ZygoteKind) -> Result<Arc<Pool>, LaunchError> {
+    async fn start(
+        &self,
+        kind: ZygoteKind,
+        network: NetworkAccess,
+    ) -> Result<Arc<Pool>, LaunchError> {
         let engines = self.engines.clone();
         let found = tokio::task::spawn_blocking(move || engines.find(kind)).await;
         let found = found.map_err(|error| LaunchError::NoEngine(error.to_string()))?;
@@ -52,6 +61,10 @@ impl Pools {
         let plan = match launch.view {
             Some(view) => self.plan.clone().for_programs(view),
             None => self.plan.clone(),
+        };
+        let plan = match network {
+            NetworkAccess::None => plan,
+            NetworkAccess::Proxy => plan.with_network(network),
         };
         let pool = Pool::start(launch.program, plan, self.size, self.limits).await?;
         Ok(Arc::new(pool))

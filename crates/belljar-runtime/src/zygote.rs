@@ -17,7 +17,7 @@ use std::{
 };
 
 use belljar_jail::{
-    CellGrants, CellKind, CellLimits, GrantedTree, Guests, ZygotePlan, control,
+    CellGrants, CellKind, CellLimits, GrantedTree, Guests, NetworkAccess, ZygotePlan, control,
     control::{Ids, ZygoteOrder, ZygoteReply},
 };
 use thiserror::Error;
@@ -100,6 +100,7 @@ pub(crate) struct Zygote {
     is_stuck: AtomicBool,
     ids: Ids,
     guests: Guests,
+    network: NetworkAccess,
 }
 
 /// Orders without an answer, by serial number; `None` once the zygote is gone.
@@ -146,6 +147,7 @@ impl Zygote {
             is_stuck: AtomicBool::new(false),
             ids,
             guests: plan.guests(),
+            network: plan.network(),
         })
     }
 
@@ -157,6 +159,11 @@ impl Zygote {
     /// Whether the guests of its cells are script engines or programs of the host.
     pub(crate) fn guests(&self) -> Guests {
         self.guests
+    }
+
+    /// The network of its cells.
+    pub(crate) fn network(&self) -> NetworkAccess {
+        self.network
     }
 
     /// Whether it still takes orders.

@@ -180,7 +180,14 @@ grant_table! {
     }
     /// Hosts to reach, `host` or `host:port`.
     Net {
-        net: Hosts, also: &["allow_network"], needs: None, flag: None,
+        net: Hosts, also: &["allow_network"], needs: Some(EngineAbility::OpensConnections),
+        flag: Some(GrantFlag {
+            name: "net", value_name: "HOST[:PORT]",
+            help: "Host the code may reach, through a proxy: a name, *.NAME or an address",
+            workflow_help: None,
+            serve_help: None,
+        }),
+        given: Vec<String>,
         client: Access,
     }
     /// Environment variables, with values.

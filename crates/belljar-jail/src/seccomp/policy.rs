@@ -1,5 +1,7 @@
 //! The tables. Each list says why its members are needed; calls in no list are refused.
 
+mod network;
+
 use std::collections::BTreeMap;
 
 use crate::Guests;

@@ -1,6 +1,6 @@
 //! The compiled filter says, for every number and argument, what the table says (K2).
 
-use crate::Guests;
+use crate::{Guests, NetworkAccess};
 
 use super::{
     ArgumentTest, Instruction, SeccompPolicy, SeccompProgram, SeccompRule,
@@ -54,7 +54,8 @@ const ALLOW: u32 = 0x7fff_0000;
 const KILL: u32 = 0x8000_0000;
 const EPERM: u32 = 0x0005_0001;
 
-fn policies() -> [(&'static str, SeccompPolicy); 9] {
+fn policies() -> [(&'static str, SeccompPolicy); 12] {
+    let proxy = NetworkAccess::Proxy;
     [
         ("script", SeccompPolicy::script()),
         ("programs", SeccompPolicy::programs()),
@@ -65,6 +66,12 @@ fn policies() -> [(&'static str, SeccompPolicy); 9] {
         ("keeper of a session", SeccompPolicy::session_keeper()),
         ("zygote", SeccompPolicy::zygote(Guests::Script)),
         ("warden", SeccompPolicy::warden()),
+        ("programs with a proxy", SeccompPolicy::programs().connecting(proxy)),
+        (
+            "programs of a session with a proxy",
+            SeccompPolicy::session_guest(Guests::Programs).connecting(proxy),
+        ),
+        ("zygote with a proxy", SeccompPolicy::zygote(Guests::Programs).listening(proxy)),
     ]
 }
 
@@ -122,7 +129,11 @@ fn foreign_architectures_and_x32_numbers_end_the_process() {
 fn filters_stay_small() {
     let sizes = policies().map(|(name, policy)| {
         let length = SeccompProgram::compile(&policy).instructions().len();
-        let most = if name.contains("programs") { 400 } else { 300 };
+        let most = match name {
+            name if name.contains("proxy") => 500,
+            name if name.contains("programs") => 400,
+            _ => 300,
+        };
         assert!(length < most, "{name} has {length} instructions");
         length
     });
@@ -307,5 +318,70 @@ fn calls_a_guest_never_makes() {
     ];
     for (name, number) in never {
         assert_eq!(judge(&program, native(number as u32, [0; 6])), EPERM, "{name}");
+    }
+}
+
+#[test]
+fn what_a_proxy_adds() {
+    let plain = SeccompPolicy::programs();
+    assert_eq!(plain.clone().connecting(NetworkAccess::None), plain);
+    let guest = plain.clone().connecting(NetworkAccess::Proxy);
+    let of_clients = [
+        libc::SYS_socket,
+        libc::SYS_connect,
+        libc::SYS_getsockname,
+        libc::SYS_getpeername,
+        libc::SYS_setsockopt,
+        libc::SYS_getsockopt,
+    ];
+    let flags = [libc::SYS_sendto, libc::SYS_recvfrom];
+    assert_eq!(added(&guest, &plain), numbers(&[&of_clients[..], &flags].concat()));
+    let zygote = SeccompPolicy::zygote(Guests::Programs);
+    assert_eq!(zygote.clone().listening(NetworkAccess::None), zygote);
+    let listening = zygote.clone().listening(NetworkAccess::Proxy);
+    let of_listeners = [libc::SYS_bind, libc::SYS_listen, libc::SYS_ioctl];
+    let expected = numbers(&[&of_clients[..], &of_listeners].concat());
+    assert_eq!(added(&listening, &zygote), expected);
+}
+
+#[test]
+fn sockets_with_a_proxy_are_tcp_clients() {
+    let program =
+        SeccompProgram::compile(&SeccompPolicy::programs().connecting(NetworkAccess::Proxy));
+    let verdict = |number: libc::c_long, arguments: [i32; 4]| {
+        let [a, b, c, d] = arguments.map(|argument| argument as u32 as u64);
+        judge(&program, native(number as u32, [a, b, c, d, 0, 0]))
+    };
+    let stream = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    assert_eq!(verdict(libc::SYS_socket, [libc::AF_INET, stream, 6, 0]), ALLOW);
+    for arguments in [
+        [libc::AF_INET6, stream, 0, 0],
+        [libc::AF_UNIX, stream, 0, 0],
+        [libc::AF_INET, libc::SOCK_DGRAM, 0, 0],
+        [libc::AF_INET, stream, libc::IPPROTO_MPTCP, 0],
+    ] {
+        assert_eq!(verdict(libc::SYS_socket, arguments), EPERM, "{arguments:?}");
+    }
+    assert_eq!(
+        verdict(libc::SYS_sendto, [3, 0, 0, libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT]),
+        ALLOW
+    );
+    for flags in [libc::MSG_FASTOPEN, libc::MSG_OOB, libc::MSG_ZEROCOPY] {
+        assert_eq!(verdict(libc::SYS_sendto, [3, 0, 0, flags]), EPERM, "{flags}");
+    }
+    assert_eq!(verdict(libc::SYS_setsockopt, [3, libc::IPPROTO_TCP, libc::TCP_NODELAY, 0]), ALLOW);
+    for (level, option) in [
+        (libc::SOL_SOCKET, libc::SO_RCVBUF),
+        (libc::SOL_SOCKET, libc::SO_ATTACH_FILTER),
+        (libc::IPPROTO_TCP, libc::TCP_FASTOPEN_CONNECT),
+        (libc::IPPROTO_TCP, libc::TCP_ULP),
+        (libc::IPPROTO_IP, 1),
+    ] {
+        assert_eq!(verdict(libc::SYS_setsockopt, [3, level, option, 0]), EPERM, "{level} {option}");
+    }
+    for call in
+        [libc::SYS_bind, libc::SYS_listen, libc::SYS_accept4, libc::SYS_sendmsg, libc::SYS_recvmsg]
+    {
+        assert_eq!(verdict(call, [3, 0, 0, 0]), EPERM, "{call}");
     }
 }

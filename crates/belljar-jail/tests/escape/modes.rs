@@ -2,7 +2,7 @@
 
 use std::io;
 
-use belljar_jail::Guests;
+use belljar_jail::{Guests, NetworkAccess};
 use libtest_mimic::{Failed, Trial};
 
 use crate::harness::{
@@ -14,7 +14,7 @@ use crate::harness::{
     raw::call,
     spawn::{self, Who},
 };
-use crate::{programs, skip::skip};
+use crate::{network, programs, skip::skip};
 
 /// Who runs the host and where its cells come from.
 #[derive(Debug, Clone, Copy)]
@@ -23,13 +23,19 @@ struct Mode {
     root: bool,
     pool_size: usize,
     guests: Guests,
+    network: NetworkAccess,
 }
 
 const fn mode(name: &'static str, root: bool, pool_size: usize, guests: Guests) -> Mode {
-    Mode { name, root, pool_size, guests }
+    Mode { name, root, pool_size, guests, network: NetworkAccess::None }
 }
 
-const MODES: [Mode; 8] = [
+/// Cells of programs that have a proxy.
+const fn with_proxy(name: &'static str, root: bool, pool_size: usize) -> Mode {
+    Mode { network: NetworkAccess::Proxy, ..mode(name, root, pool_size, Guests::Programs) }
+}
+
+const MODES: [Mode; 12] = [
     mode("root_pooled", true, 2, Guests::Script),
     mode("root_fresh", true, 0, Guests::Script),
     mode("user_pooled", false, 2, Guests::Script),
@@ -38,6 +44,10 @@ const MODES: [Mode; 8] = [
     mode("programs_root_fresh", true, 0, Guests::Programs),
     mode("programs_user_pooled", false, 2, Guests::Programs),
     mode("programs_user_fresh", false, 0, Guests::Programs),
+    with_proxy("proxy_root_pooled", true, 2),
+    with_proxy("proxy_root_fresh", true, 0),
+    with_proxy("proxy_user_pooled", false, 2),
+    with_proxy("proxy_user_fresh", false, 0),
 ];
 
 /// What a control answers where the kernel was built without what it needs.
@@ -52,11 +62,12 @@ type Has = fn(&Mode) -> bool;
 pub(crate) fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
     let of_programs = |mode: &Mode| mode.guests == Guests::Programs;
-    let tables: [(Table, Has); 3] = [
+    let tables: [(Table, Has); 4] = [
         (MECHANISMS, |_| true),
         (programs::MECHANISMS, of_programs),
         // A cell that is granted something is never a parked one.
         (programs::GRANTED, |mode| mode.pool_size == 0),
+        (network::WITH_PROXY, |mode| mode.network == NetworkAccess::Proxy),
     ];
     for (table, has) in tables {
         for (mechanism, attempts) in table {
@@ -74,7 +85,8 @@ pub(crate) fn trials() -> Vec<Trial> {
 
 /// Probes find an attempt by its name.
 fn names_are_unique() -> Result<(), Failed> {
-    let tables = [MECHANISMS, programs::MECHANISMS, programs::GRANTED].into_iter().flatten();
+    let tables = [MECHANISMS, programs::MECHANISMS, programs::GRANTED, network::WITH_PROXY];
+    let tables = tables.into_iter().flatten();
     let attempts = tables.flat_map(|(_, attempts)| *attempts);
     let mut names: Vec<&str> = attempts.map(|attempt| attempt.name).collect();
     let all = names.len();
@@ -92,10 +104,12 @@ fn inside(mode: Mode, attempts: &'static [Attempt]) -> Result<(), Failed> {
         Guests::Script => Spec::full(names),
         Guests::Programs => Spec::of_programs(names),
     };
-    let spec = Spec { pool_size: mode.pool_size, ..spec };
+    let plan = spec.plan.clone().with_network(mode.network);
+    let spec = Spec { pool_size: mode.pool_size, plan, ..spec };
     let verdicts = host::run(who, &spec)?;
     let checked = attempts.iter().zip(&verdicts);
-    let checked = checked.map(|(attempt, verdict)| verdict.check(attempt, mode.guests));
+    let checked =
+        checked.map(|(attempt, verdict)| verdict.check(attempt, mode.guests, mode.network));
     let mut failures: Vec<String> = checked.filter_map(Result::err).collect();
     let weak = verdicts.iter().filter(|verdict| verdict.tier != "full");
     failures.extend(weak.map(|verdict| format!("{}: tier {}", verdict.name, verdict.tier)));

@@ -77,6 +77,14 @@ impl Executor {
             execution.observer.run_begins(&id);
             return not_durable(id, "there is no bridge to keep a journal of");
         }
+        if !request.grants.net.is_empty() {
+            execution.observer.run_begins(&id);
+            let message =
+                "a durable run cannot be granted hosts: its connections cannot be replayed";
+            let error = RunError::new(ErrorCode::RequestInvalid, message)
+                .with_hint("omit `durable`, or fetch through an MCP tool");
+            return RunResult::not_run(id, RunStatus::Failed, error);
+        }
         let mut stored = StoredRequest::of(request, tools, *max_output_tokens);
         stored.report = Some(run.tools.clone());
         let started_ms = now_ms();
@@ -214,7 +222,8 @@ impl Executor {
         let sink = move |input| inputs.send(input);
         let journal = (store.clone(), lease.clone());
         let calls = RunBridge::durable(bridge, context, journal, began_ms, sink).await?;
-        let options = RunOptions { id: Some(id), tools: Some(tools), listener };
+        let options =
+            RunOptions { id: Some(id), tools: Some(tools), listener, ..RunOptions::default() };
         let run = self.sandbox.host.run_with(request, options, abort);
         let (mut result, finished) = tokio::join!(run, serve(calls, asks));
         if let (true, Err(diverged)) = (ended_by_itself(&result), finished) {

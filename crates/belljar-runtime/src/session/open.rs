@@ -86,7 +86,7 @@ impl Host {
         };
         let zygote = self.pools.engines.zygote_for(as_run.engine(), &imports);
         let (pool, checked, written) = self.admit_session(&as_run, zygote).await?;
-        let CheckedGrants { cell: cell_grants, mut guest, workspace } = checked;
+        let CheckedGrants { cell: cell_grants, mut guest, workspace, .. } = checked;
         if let Some(tree) = cell_grants.trees.iter().find(|tree| tree.target().starts_with("/tmp"))
         {
             return Err(covered_by_tmp(tree.target()));

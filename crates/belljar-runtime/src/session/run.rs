@@ -34,7 +34,7 @@ impl CellSession {
     ) -> RunResult {
         let (admitted, state) = (Instant::now(), &self.state);
         let mut abort = pin!(abort);
-        let RunOptions { id, tools, listener } = options;
+        let RunOptions { id, tools, listener, .. } = options;
         let limits = request.limits.in_session(&state.limits);
         let transcript = Transcript::new(&limits, listener);
         let mut result = ResultBuilder::new(state.zygote.engine, id, transcript);

@@ -70,7 +70,9 @@ pub(crate) fn run(
         workspace,
     };
     let project = Project::find(locations, settings)?;
-    let options = ProjectOptions::of(&arguments.tools, &project)?;
+    let mut options = ProjectOptions::of(&arguments.tools, &project)?;
+    // Its connections are in the audit log.
+    options.needs_project |= !request.grants.net.is_empty();
     runtime()?.block_on(async {
         let mut signals = SignalListener::listen()?;
         let ran = start_and_run(

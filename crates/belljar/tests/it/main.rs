@@ -45,6 +45,7 @@ mod languages;
 mod ledger_support;
 mod mcp_support;
 mod measured;
+mod network;
 mod newcomer;
 mod orphans;
 mod other_projects;

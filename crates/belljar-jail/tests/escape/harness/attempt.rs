@@ -57,6 +57,8 @@ pub(crate) struct Attempt {
     pub(crate) harmless_for_programs: Option<&'static str>,
     /// Why it may succeed in a session's cell.
     pub(crate) harmless_in_sessions: Option<&'static str>,
+    /// Why it may succeed in a cell that has a proxy.
+    pub(crate) harmless_with_proxy: Option<&'static str>,
 }
 
 impl Attempt {
@@ -75,7 +77,14 @@ impl Attempt {
             granted: None,
             harmless_for_programs: None,
             harmless_in_sessions: None,
+            harmless_with_proxy: None,
         }
+    }
+
+    /// Allowed in a cell that has a proxy, for this reason.
+    pub(crate) const fn harmless_with_proxy(mut self, reason: &'static str) -> Self {
+        self.harmless_with_proxy = Some(reason);
+        self
     }
 
     /// Other ways to end than by a report.
@@ -132,7 +141,8 @@ pub(crate) const MECHANISMS: &[(&str, &[Attempt])] = &[
 
 /// An attempt by its name, wherever it is listed.
 pub(crate) fn find(name: &str) -> Option<&'static Attempt> {
-    let tables = [MECHANISMS, programs::MECHANISMS, programs::GRANTED].into_iter().flatten();
+    let tables = [MECHANISMS, programs::MECHANISMS, programs::GRANTED, network::WITH_PROXY];
+    let tables = tables.into_iter().flatten();
     let attempts = tables.flat_map(|(_, attempts)| *attempts);
     attempts.chain(frames::HONEST).find(|attempt| attempt.name == name)
 }

@@ -3,7 +3,7 @@
 use std::{io, io::Write, path::PathBuf, sync::Arc};
 
 use belljar_contract::{EngineName, ErrorCode, Grants, Limits, RunRequest, RunResult, Stream};
-use belljar_jail::Guests;
+use belljar_jail::{Guests, NetworkAccess};
 use belljar_runtime::{Host, HostConfig, Listener, RunOptions, ZygotePlan, ZygoteProgram};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::value::to_raw_value;
@@ -112,7 +112,12 @@ impl Verdict {
     }
 
     /// Whether this is one of the ways the attempt is allowed to end.
-    pub(crate) fn check(&self, attempt: &Attempt, guests: Guests) -> Result<(), String> {
+    pub(crate) fn check(
+        &self,
+        attempt: &Attempt,
+        guests: Guests,
+        network: NetworkAccess,
+    ) -> Result<(), String> {
         if let Some(damage) = &self.damage {
             return Err(format!("{}: {damage}", attempt.name));
         }
@@ -120,7 +125,9 @@ impl Verdict {
             let reported = self.report.is_some() && self.error.is_none();
             return if reported { Ok(()) } else { Err(format!("{}: {self}", attempt.name)) };
         }
-        if guests == Guests::Programs && attempt.harmless_for_programs.is_some() {
+        let is_harmless = guests == Guests::Programs && attempt.harmless_for_programs.is_some()
+            || network == NetworkAccess::Proxy && attempt.harmless_with_proxy.is_some();
+        if is_harmless {
             let succeeded = self.outcome().is_some_and(Outcome::has_succeeded);
             let stale = || format!("{}: marked as harmless, yet {self}", attempt.name);
             return if succeeded { Ok(()) } else { Err(stale()) };
@@ -286,7 +293,8 @@ async fn beside_a_neighbour(host: &Host, attempt: &Attempt, bait: &Bait) -> Verd
         let planting = request(&format!("plant {}", attempt.name), bait, limits_of(attempt));
         let listener: Arc<dyn Listener> = Arc::new(PlantListener(planted));
         let id = "run_neighbour".to_owned();
-        let options = RunOptions { id: Some(id.into()), tools: None, listener: Some(listener) };
+        let options =
+            RunOptions { id: Some(id.into()), listener: Some(listener), ..RunOptions::default() };
         async move { host.run_with(planting, options, async { drop(stop.await) }).await }
     });
     // An error is the end of the neighbour, which is told below.

@@ -6,8 +6,11 @@ catches whatever comes of it. A pool of processes is one of threads here. Applie
 
 import errno
 import functools
+import os
 
 NO_NETWORK = "there is no network in this run"
+ONLY_PROXY = "only granted hosts can be reached, and only through the proxy in HTTPS_PROXY"
+_PROXY = "http://127.0.0.1:3128"
 MAX_ATTEMPTS = 10
 # The hosts that the code of this run tried to reach.
 attempts: list = []
@@ -59,8 +62,13 @@ def _explain(error: OSError) -> bool:
     """Adds the reason to an error of the system, which has a number and a text; whether it is of the network."""
     if type(error).__name__ != "gaierror" and error.errno not in _REFUSALS:
         return False
-    if len(error.args) == 2 and isinstance(error.args[1], str) and NO_NETWORK not in error.args[1]:
-        text = f"{error.args[1]} ({NO_NETWORK}: pass data in with `context`, or call a tool)"
+    if len(error.args) == 2 and isinstance(error.args[1], str):
+        if NO_NETWORK in error.args[1] or ONLY_PROXY in error.args[1]:
+            return True
+        reason = f"{NO_NETWORK}: pass data in with `context`, or call a tool"
+        if os.environ.get("HTTPS_PROXY") == _PROXY:
+            reason = ONLY_PROXY
+        text = f"{error.args[1]} ({reason})"
         error.args = (error.args[0], text)
         error.strerror = text
     return True

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use belljar_contract::Limit;
+use crate::Limit;
 
 use super::{count, duration, grouped, parse, show_duration, show_size, size};
 

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use belljar_contract::{Limit, Quantity};
+use crate::{Limit, Quantity};
 use thiserror::Error;
 
 /// Why a text is not a quantity.

@@ -1,0 +1,108 @@
+//! Resolves a name that a rule has allowed, checks every address, and connects to one of those checked.
+
+use std::{
+    fmt::Debug,
+    future::Future,
+    io,
+    net::{IpAddr, SocketAddr, UdpSocket},
+    pin::Pin,
+    time::Duration,
+};
+
+use tokio::{net::TcpStream, time::timeout};
+
+use crate::{
+    host::{DomainName, RemoteHost},
+    policy::{NetRefusal, NetRule},
+};
+
+/// More addresses of a name are not tried.
+const MAX_ADDRESSES: usize = 8;
+
+/// Finds the addresses of a name.
+pub trait Resolver: Debug + Send + Sync {
+    /// The addresses, in the order in which they are to be tried.
+    fn resolve<'a>(
+        &'a self,
+        name: &'a DomainName,
+    ) -> Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send + 'a>>;
+}
+
+/// The resolver of this machine, as every other program here uses it: `/etc/hosts`, split DNS and the
+/// operator's own servers hold for cells, too.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemResolver;
+
+impl Resolver for SystemResolver {
+    fn resolve<'a>(
+        &'a self,
+        name: &'a DomainName,
+    ) -> Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send + 'a>> {
+        Box::pin(async move {
+            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
+            Ok(found.map(|address| address.ip()).collect())
+        })
+    }
+}
+
+/// Why there is no connection.
+#[derive(Debug)]
+pub(crate) enum ConnectFailure {
+    Refused(NetRefusal),
+    Io(io::Error),
+}
+
+/// Connects to a host that a rule has allowed. If one of its addresses is refused, all are: an answer
+/// that mixes them is not one that the operator meant.
+pub(crate) async fn connect(
+    resolver: &dyn Resolver,
+    rule: &NetRule,
+    host: &RemoteHost,
+    port: u16,
+    limit: Duration,
+) -> Result<(TcpStream, SocketAddr), ConnectFailure> {
+    let connecting = async {
+        let addresses = match host {
+            RemoteHost::Address(address) => vec![*address],
+            RemoteHost::Name(name) => resolver.resolve(name).await.map_err(ConnectFailure::Io)?,
+        };
+        for address in &addresses {
+            check(rule, *address).map_err(ConnectFailure::Refused)?;
+        }
+        connect_to_any(&addresses, port).await.map_err(ConnectFailure::Io)
+    };
+    let connected = timeout(limit, connecting).await;
+    connected.unwrap_or_else(|_| Err(ConnectFailure::Io(io::ErrorKind::TimedOut.into())))
+}
+
+fn check(rule: &NetRule, address: IpAddr) -> Result<(), NetRefusal> {
+    rule.check_address(address)?;
+    let is_refused = !rule.includes_own_addresses() && is_own(address);
+    if is_refused { Err(NetRefusal::OwnAddress { address }) } else { Ok(()) }
+}
+
+/// Whether an address is one of this machine: only to such an address can a socket be bound.
+fn is_own(address: IpAddr) -> bool {
+    match UdpSocket::bind((address, 0)) {
+        Err(error) => error.kind() != io::ErrorKind::AddrNotAvailable,
+        Ok(_) => true,
+    }
+}
+
+async fn connect_to_any(addresses: &[IpAddr], port: u16) -> io::Result<(TcpStream, SocketAddr)> {
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+    for address in addresses.iter().take(MAX_ADDRESSES) {
+        let address = SocketAddr::new(*address, port);
+        match TcpStream::connect(address).await {
+            Ok(stream) => {
+                let _ = stream.set_nodelay(true);
+                return Ok((stream, address));
+            }
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+#[cfg(test)]
+mod tests;

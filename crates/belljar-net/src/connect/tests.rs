@@ -1,0 +1,80 @@
+//! Addresses that an allowed name may and may not lead to.
+
+use tokio::net::TcpListener;
+
+use super::*;
+
+const LIMIT: Duration = Duration::from_secs(5);
+
+#[derive(Debug)]
+struct FixedAddresses(Vec<IpAddr>);
+
+impl Resolver for FixedAddresses {
+    fn resolve<'a>(
+        &'a self,
+        _: &'a DomainName,
+    ) -> Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send + 'a>> {
+        Box::pin(async { Ok(self.0.clone()) })
+    }
+}
+
+fn addresses(texts: &[&str]) -> FixedAddresses {
+    FixedAddresses(texts.iter().map(|text| text.parse().expect("an address")).collect())
+}
+
+fn rule(pattern: &str, private: bool) -> NetRule {
+    NetRule { pattern: pattern.parse().expect("a pattern"), private }
+}
+
+async fn server() -> (TcpListener, u16) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a listener");
+    let port = listener.local_addr().expect("its address").port();
+    (listener, port)
+}
+
+async fn attempt(
+    resolver: &FixedAddresses,
+    rule: &NetRule,
+    host: &str,
+    port: u16,
+) -> Result<SocketAddr, String> {
+    let host = RemoteHost::parse(host).expect("a host");
+    match connect(resolver, rule, &host, port, LIMIT).await {
+        Ok((_, address)) => Ok(address),
+        Err(ConnectFailure::Refused(refusal)) => Err(refusal.to_string()),
+        Err(ConnectFailure::Io(error)) => Err(error.to_string()),
+    }
+}
+
+#[tokio::test]
+async fn a_name_that_leads_to_this_machine_needs_a_rule_that_says_so() {
+    let (_listener, port) = server().await;
+    let local = addresses(&["127.0.0.1"]);
+    let reached = Ok(SocketAddr::new("127.0.0.1".parse().expect("an address"), port));
+    assert_eq!(
+        attempt(&local, &rule("db.example.org", true), "db.example.org", port).await,
+        reached
+    );
+    assert_eq!(
+        attempt(&local, &rule("db.example.org", false), "db.example.org", port).await,
+        Err("127.0.0.1 is a loopback address".to_owned())
+    );
+    let named = format!("127.0.0.1:{port}");
+    assert_eq!(attempt(&local, &rule(&named, false), "127.0.0.1", port).await, reached);
+}
+
+#[tokio::test]
+async fn one_refused_address_refuses_the_name() {
+    let mixed = addresses(&["127.0.0.1", "169.254.169.254"]);
+    let refused = attempt(&mixed, &rule("example.org", false), "example.org", 80).await;
+    assert_eq!(refused, Err("127.0.0.1 is a loopback address".to_owned()));
+    let hidden = addresses(&["1.1.1.1", "169.254.169.254"]);
+    let refused = attempt(&hidden, &rule("example.org", false), "example.org", 80).await;
+    assert_eq!(refused, Err("169.254.169.254 is a link-local address".to_owned()));
+}
+
+#[test]
+fn own_addresses_are_known() {
+    assert!(is_own("127.0.0.1".parse().expect("an address")));
+    assert!(!is_own("1.1.1.1".parse().expect("an address")));
+}

@@ -1,0 +1,31 @@
+//! The only network a cell can have: rules that name hosts, and a proxy that enforces them.
+//!
+//! [`NetPolicy`] decides about names and ports, purely. [`serve`] accepts the connections of one cell on
+//! a listener inside that cell's network namespace, and speaks HTTP proxy and SOCKS5 on it. A name is
+//! resolved only after a rule has allowed it; every address is checked; and the connection goes to
+//! exactly the address that was checked.
+//!
+//! This crate knows neither cells nor the audit log: it gets a listener, and reports to a
+//! [`ConnectionLog`].
+
+mod address;
+mod client_hello;
+mod connect;
+mod connection;
+mod host;
+mod http;
+mod log;
+mod meter;
+mod pattern;
+mod policy;
+mod proxy;
+mod socks;
+mod tunnel;
+
+pub use address::AddressClass;
+pub use connect::{Resolver, SystemResolver};
+pub use host::{DomainName, RemoteHost, RemoteHostError};
+pub use log::{ConnectionEvent, ConnectionLog, ConnectionOutcome, Destination, LogFailure};
+pub use pattern::{HostPattern, PatternError, PatternHost};
+pub use policy::{NetPolicy, NetRefusal, NetRule};
+pub use proxy::{NetLimits, ProxyContext, serve};

@@ -1,0 +1,6 @@
+//! The proxy against real servers on loopback, with a resolver of the test's own.
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test program")]
+
+mod http;
+mod support;
+mod tunnels;

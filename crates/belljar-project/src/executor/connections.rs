@@ -1,0 +1,88 @@
+//! The audit rows of connections: one for each, with host, port, decision, rule and bytes.
+
+use std::{
+    collections::HashMap,
+    future::Future,
+    pin::Pin,
+    sync::{Mutex, PoisonError},
+    time::Instant,
+};
+
+use belljar_contract::{ErrorCode, RunId};
+use belljar_runtime::{ConnectionEvent, ConnectionLog, ConnectionOutcome, LogFailure};
+use belljar_store::{AuditId, AuditRow, SENT, Store, StoreError};
+
+use super::now_ms;
+
+/// Writes the connections of one run to the audit log of its project.
+#[derive(Debug)]
+pub(super) struct AuditedConnections {
+    store: Store,
+    run_id: RunId,
+    caller: String,
+    /// Rows without an outcome, by the number of the connection.
+    open: Mutex<HashMap<u64, (AuditId, Instant)>>,
+}
+
+impl AuditedConnections {
+    pub(super) fn new(store: Store, run_id: RunId, caller: String) -> Self {
+        Self { store, run_id, caller, open: Mutex::default() }
+    }
+
+    async fn write(&self, event: &ConnectionEvent) -> Result<(), StoreError> {
+        let outcome = match &event.outcome {
+            ConnectionOutcome::Allowed => {
+                // On disk before the name is resolved.
+                let id = self.store.begin_audit(self.row(event, SENT.to_owned())).await?;
+                self.open().insert(event.connection, (id, Instant::now()));
+                return Ok(());
+            }
+            ConnectionOutcome::Refused(_) => ErrorCode::PermissionNetwork.as_str().to_owned(),
+            ConnectionOutcome::Failed { message } => format!("unreachable: {message}"),
+            ConnectionOutcome::Closed { sent, received, .. } => {
+                format!("ok: {sent} bytes sent, {received} received")
+            }
+        };
+        let opened = self.open().remove(&event.connection);
+        match opened {
+            Some((id, began)) => {
+                let duration_ms = began.elapsed().as_secs_f64() * 1000.0;
+                self.store.end_audit(id, duration_ms, outcome).await
+            }
+            None => self.store.audit(self.row(event, outcome)).await,
+        }
+    }
+
+    fn row(&self, event: &ConnectionEvent, outcome: String) -> AuditRow {
+        let (decision, reason) = match (&event.outcome, &event.rule) {
+            (ConnectionOutcome::Refused(refusal), _) => ("deny", refusal.to_string()),
+            (_, Some(rule)) => ("allow", format!("--net {rule}")),
+            (_, None) => ("allow", String::new()),
+        };
+        AuditRow {
+            run_id: self.run_id.clone(),
+            call: u32::try_from(event.connection).unwrap_or(u32::MAX),
+            tool: format!("net {}", event.destination),
+            decision: decision.to_owned(),
+            reason,
+            caller: self.caller.clone(),
+            argument_hash: String::new(),
+            started_ms: now_ms(),
+            duration_ms: 0.0,
+            outcome,
+        }
+    }
+
+    fn open(&self) -> std::sync::MutexGuard<'_, HashMap<u64, (AuditId, Instant)>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ConnectionLog for AuditedConnections {
+    fn record<'a>(
+        &'a self,
+        event: &'a ConnectionEvent,
+    ) -> Pin<Box<dyn Future<Output = Result<(), LogFailure>> + Send + 'a>> {
+        Box::pin(async { self.write(event).await.map_err(|error| LogFailure(error.to_string())) })
+    }
+}

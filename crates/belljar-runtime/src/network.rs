@@ -1,0 +1,140 @@
+//! The network of one run: the proxy on its cell's listener, and what was blocked.
+
+use std::{
+    future::Future,
+    io,
+    os::fd::OwnedFd,
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use belljar_contract::{ErrorCode, RunError};
+use belljar_jail::{NetworkAccess, PROXY_PORT};
+use belljar_net::{
+    ConnectionEvent, ConnectionLog, ConnectionOutcome, HostPattern, LogFailure, NetLimits,
+    NetPolicy, ProxyContext, SystemResolver, serve,
+};
+use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_send_buffer_size};
+use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
+
+/// The variables by which programs find their proxy.
+const PROXY_VARIABLES: [&str; 6] =
+    ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
+/// Without it, Node ignores the others.
+const NODE_VARIABLE: &str = "NODE_USE_ENV_PROXY";
+/// The size of each queue at the host's end of a connection. It is kernel memory that no limit of the
+/// cell counts.
+const QUEUE_BYTES: usize = 64 * 1024;
+/// Further refusals of one run leave no line.
+const MAX_BLOCKED_LINES: usize = 100;
+
+/// The proxy of one run. Dropping it ends all connections.
+#[derive(Debug)]
+pub(crate) struct RunNetwork {
+    log: Arc<RunLog>,
+    stop: Option<oneshot::Sender<()>>,
+    serving: JoinHandle<io::Result<()>>,
+}
+
+/// Keeps the lines for the run's own log, and passes reports on.
+#[derive(Debug)]
+struct RunLog {
+    blocked: Mutex<Vec<String>>,
+    next: Option<Arc<dyn ConnectionLog>>,
+}
+
+/// The hosts that a request may reach.
+pub(crate) fn policy(hosts: &[String]) -> Result<NetPolicy, RunError> {
+    let patterns = hosts.iter().map(|text| {
+        text.parse::<HostPattern>().map_err(|error| {
+            RunError::new(ErrorCode::RequestInvalid, format!("--net {error}"))
+                .with_hint("name hosts as example.org, *.example.org, 192.0.2.1 or [2001:db8::1], each with or without :PORT")
+        })
+    });
+    Ok(NetPolicy::of_patterns(patterns.collect::<Result<Vec<_>, _>>()?))
+}
+
+/// The network that a cell needs for a policy.
+pub(crate) fn access(policy: &NetPolicy) -> NetworkAccess {
+    if policy.is_empty() { NetworkAccess::None } else { NetworkAccess::Proxy }
+}
+
+/// The variables that lead programs to the proxy.
+pub(crate) fn variables() -> impl Iterator<Item = (String, String)> {
+    let proxy = format!("http://127.0.0.1:{PROXY_PORT}");
+    let proxies = PROXY_VARIABLES.into_iter().map(move |name| (name.to_owned(), proxy.clone()));
+    proxies.chain([(NODE_VARIABLE.to_owned(), "1".to_owned())])
+}
+
+impl RunNetwork {
+    /// Starts the proxy on a cell's listener.
+    pub(crate) fn start(
+        listener: OwnedFd,
+        policy: NetPolicy,
+        next: Option<Arc<dyn ConnectionLog>>,
+    ) -> io::Result<Self> {
+        // Connections inherit the sizes.
+        set_socket_recv_buffer_size(&listener, QUEUE_BYTES)?;
+        set_socket_send_buffer_size(&listener, QUEUE_BYTES)?;
+        let listener = std::net::TcpListener::from(listener);
+        listener.set_nonblocking(true)?;
+        let listener = TcpListener::from_std(listener)?;
+        let log = Arc::new(RunLog { blocked: Mutex::default(), next });
+        let context = ProxyContext {
+            policy,
+            limits: NetLimits::default(),
+            resolver: Arc::new(SystemResolver),
+            log: log.clone(),
+        };
+        let (stop, stopped) = oneshot::channel::<()>();
+        let serving = tokio::spawn(serve(listener, context, async {
+            let _ = stopped.await;
+        }));
+        Ok(Self { log, stop: Some(stop), serving })
+    }
+
+    /// Ends all connections, waits until they are recorded, and returns what was blocked.
+    pub(crate) async fn stop(mut self) -> Vec<String> {
+        self.stop.take();
+        let _ = (&mut self.serving).await;
+        std::mem::take(&mut *self.log.blocked())
+    }
+}
+
+impl Drop for RunNetwork {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+impl RunLog {
+    fn blocked(&self) -> std::sync::MutexGuard<'_, Vec<String>> {
+        self.blocked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ConnectionLog for RunLog {
+    fn record<'a>(
+        &'a self,
+        event: &'a ConnectionEvent,
+    ) -> Pin<Box<dyn Future<Output = Result<(), LogFailure>> + Send + 'a>> {
+        if let ConnectionOutcome::Refused(refusal) = &event.outcome {
+            let destination = &event.destination;
+            let hint = match refusal.is_for_lack_of_rule() {
+                true => format!("; to allow it: --net {destination}"),
+                false => String::new(),
+            };
+            let mut blocked = self.blocked();
+            if blocked.len() < MAX_BLOCKED_LINES {
+                blocked.push(format!("[blocked] network: {destination}: {refusal}{hint}"));
+            }
+        }
+        match &self.next {
+            Some(next) => next.record(event),
+            None => Box::pin(std::future::ready(Ok(()))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
