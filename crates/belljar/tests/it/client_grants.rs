@@ -16,10 +16,14 @@ fn ask(server: &mut StdioServer, language: &str, code: &str, config: Value) -> V
 
 /// Fails unless the request was refused with this code, and with a hint that names flag and key.
 fn assert_refused(answer: &Value, code: &str, flag: &str, key: &str) {
-    assert_eq!(answer["error"]["code"], code, "{answer:#}");
-    let hint = answer["error"]["hint"].as_str().unwrap_or_default();
+    assert_error(&answer["error"], code, flag, key);
+}
+
+fn assert_error(error: &Value, code: &str, flag: &str, key: &str) {
+    assert_eq!(error["code"], code, "{error:#}");
+    let hint = error["hint"].as_str().unwrap_or_default();
     for words in [format!("`belljar serve {flag}"), format!("`{key} = ["), "[grants]".to_owned()] {
-        assert!(hint.contains(&words), "{words}: {answer:#}");
+        assert!(hint.contains(&words), "{words}: {error:#}");
     }
 }
 
@@ -120,8 +124,9 @@ fn a5_clients_get_what_the_users_file_allows() {
     {
         let strict = serve_in(&place, &[]);
         for (language, code, config, _, error, key) in requests(&data) {
-            let refused = strict.ask("POST /v1/runs", &run(&config, language, &code));
-            assert_refused(&refused, error, &flag_of(key), key);
+            let request = run(&config, language, &code);
+            let refused = strict.refused_run("POST /v1/runs", &request, 403);
+            assert_error(&refused, error, &flag_of(key), key);
         }
     }
     let grants = format!(
@@ -134,9 +139,9 @@ fn a5_clients_get_what_the_users_file_allows() {
         let answer = server.ask("POST /v1/runs", &run(&config, language, &code));
         assert_eq!(answer["result"], value, "{key}: {answer:#}");
     }
-    let refused = server
-        .ask("POST /v1/runs", &run(&json!({"modules": ["pickle"]}), "python", "import pickle"));
-    assert_refused(&refused, "permission.module", "--module", "modules");
+    let request = run(&json!({"modules": ["pickle"]}), "python", "import pickle");
+    let refused = server.refused_run("POST /v1/runs", &request, 403);
+    assert_error(&refused, "permission.module", "--module", "modules");
 }
 
 /// A project's file takes away, adds nothing, and the server says what does not count.
@@ -149,18 +154,18 @@ fn a5_a_projects_file_does_not_widen() {
     let project = format!("[grants]\nread = ['{data}']\ncommands = ['perl', 'gcc']\n");
     place.file("work/belljar.toml", project);
     let server = serve_in(&place, &[]);
-    let run = |language: &str, code: &str, grants: Value| {
-        let request = json!({"language": language, "code": code, "grants": grants});
-        server.ask("POST /v1/runs", &request)
-    };
-    let answer = run("bash", "perl -e 'print 12'", json!({"commands": ["perl"]}));
+    let run = |language: &str, code: &str, grants: Value| json!({"language": language, "code": code, "grants": grants});
+    let request = run("bash", "perl -e 'print 12'", json!({"commands": ["perl"]}));
+    let answer = server.ask("POST /v1/runs", &request);
     assert_eq!(answer["result"], 12, "{answer:#}");
     for name in ["rm", "gcc"] {
-        let refused = run("bash", "true", json!({"commands": [name]}));
-        assert_refused(&refused, "permission.command", "--command", "commands");
+        let request = run("bash", "true", json!({"commands": [name]}));
+        let refused = server.refused_run("POST /v1/runs", &request, 403);
+        assert_error(&refused, "permission.command", "--command", "commands");
     }
-    let refused = run("python", "1", json!({"read": [data]}));
-    assert_refused(&refused, "permission.file", "--read", "read");
+    let request = run("python", "1", json!({"read": [data]}));
+    let refused = server.refused_run("POST /v1/runs", &request, 403);
+    assert_error(&refused, "permission.file", "--read", "read");
     let log = fs::read_to_string(place.path().join("serve.log")).unwrap();
     for ignored in
         [format!("grants.read: {data} does not count"), "grants.commands: gcc does".into()]

@@ -35,7 +35,7 @@ ALARM = "Set a handler with signal.signal(signal.SIGALRM, handler), or leave it 
 DISK = "Workspace and /tmp are full: write less, or delete files that are no longer needed."
 OPEN_FILES = "Close files that are no longer needed: `with open(...) as file`."
 NETWORK = (
-    "Code reaches granted hosts only, through a proxy. Pass data in with `context`, or call a tool."
+    "There is no network in this run beyond granted hosts. Pass data in with `context`, or call a tool."
 )
 PROCESS_LOCKS = (
     "Processes cannot share locks in a cell. Use concurrent.futures.ThreadPoolExecutor, or "
