@@ -1,4 +1,4 @@
-# refused: import subprocess is refused ... --module subprocess
+# refused: import subprocess is refused ... `modules: ["subprocess"]`
 import subprocess
 
 result = subprocess.run(["ls", "-l"], capture_output=True, text=True, check=True)
