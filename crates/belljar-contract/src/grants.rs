@@ -25,7 +25,7 @@ use crate::{EngineRow, StrictObject};
 
 pub use clients::{ClientGrants, NameRule};
 pub use containment::contained;
-pub use operator::{GrantTable, IgnoredGrant};
+pub use operator::{GrantTable, IgnoredGrant, resolved_path};
 pub use table::{Grant, Grants, GrantsRequest, TaskGrants};
 pub use variables::VariablesRequest;
 

@@ -35,7 +35,7 @@ pub use error::{ErrorCode, ErrorKind, RunError, head_and_tail, shortened};
 pub use grants::{
     Access, ClientGrants, CommitExecutable, EngineAbility, Grant, GrantAsk, GrantFlag, GrantKind,
     GrantTable, GrantValue, Grants, GrantsRequest, IgnoredGrant, NameRule, TaskGrants,
-    VariablesRequest, Workspace, WorkspaceRequest, contained,
+    VariablesRequest, Workspace, WorkspaceRequest, contained, resolved_path,
 };
 pub use ids::{ApprovalId, CheckpointId, RunId, SessionId};
 pub use json_text::{JsonText, JsonTextError};

@@ -65,7 +65,7 @@ impl GrantTable {
     pub fn resolve(&mut self, here: &Path) {
         let lists = self.columns().into_iter().filter(|(key, _)| Self::PATHS.contains(key));
         for path in lists.flat_map(|(_, list)| list.iter_mut().flatten()) {
-            *path = absolute(here, path);
+            *path = resolved_path(here, Path::new(path.as_str())).to_string_lossy().into_owned();
         }
     }
 
@@ -146,7 +146,7 @@ fn is_within(key: &str, value: &str, list: &[String]) -> bool {
 }
 
 /// An absolute path without `.` and `..`, resolved as text.
-fn absolute(here: &Path, path: &str) -> String {
+pub fn resolved_path(here: &Path, path: &Path) -> PathBuf {
     let mut resolved = PathBuf::new();
     for part in here.join(path).components() {
         match part {
@@ -157,5 +157,5 @@ fn absolute(here: &Path, path: &str) -> String {
             Component::Prefix(_) | Component::RootDir | Component::Normal(_) => resolved.push(part),
         }
     }
-    resolved.to_string_lossy().into_owned()
+    resolved
 }

@@ -6,12 +6,12 @@ use std::{
     ffi::OsStr,
     fs::File,
     io,
-    path::{Component, Path, PathBuf},
+    path::{Path, PathBuf},
 };
 
 use anyhow::{Context as _, bail};
 use belljar_contract::{
-    CommitExecutable, ErrorCode, GrantKind, GrantValue, Grants, RunError, Workspace,
+    CommitExecutable, ErrorCode, GrantKind, GrantValue, Grants, RunError, Workspace, resolved_path,
 };
 use belljar_paths::names;
 use belljar_project::Project;
@@ -30,7 +30,7 @@ pub(crate) fn requested_workspace(
 ) -> anyhow::Result<Option<Workspace>> {
     let Some(path) = &arguments.workspace else { return Ok(None) };
     Ok(Some(Workspace {
-        path: resolve(&here()?, path),
+        path: resolved_path(&here()?, path),
         commit: arguments.commit,
         executable: CommitExecutable::Names(executable),
     }))
@@ -44,7 +44,9 @@ pub(crate) fn requested_grants<C>(arguments: &GrantArguments<C>) -> anyhow::Resu
     for (grant, values) in arguments.given() {
         let texts = || values.iter().map(|value| value.to_string_lossy());
         let value = if grant.kind() == GrantKind::Paths {
-            GrantValue::Paths(values.iter().map(|path| resolve(&here, Path::new(path))).collect())
+            GrantValue::Paths(
+                values.iter().map(|path| resolved_path(&here, Path::new(path))).collect(),
+            )
         } else if grant.kind() == GrantKind::Variables {
             GrantValue::Variables(texts().map(|given| variable(&given)).collect::<Result<_, _>>()?)
         } else {
@@ -70,21 +72,6 @@ fn variable(given: &str) -> anyhow::Result<(String, String)> {
         }
         Err(env::VarError::NotUnicode(_)) => bail!("--env {given}: its value is not UTF-8 text"),
     }
-}
-
-/// An absolute path without `.` and `..`, resolved as text.
-pub(crate) fn resolve(here: &Path, path: &Path) -> PathBuf {
-    let mut resolved = PathBuf::new();
-    for part in here.join(path).components() {
-        match part {
-            Component::CurDir => {}
-            Component::ParentDir => {
-                resolved.pop();
-            }
-            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => resolved.push(part),
-        }
-    }
-    resolved
 }
 
 /// The names of `--commit-executable` in the spelling of the list, matched as a commit matches
@@ -119,7 +106,7 @@ fn commit_name(given: &str) -> Result<&'static str, RunError> {
 
 /// An absolute path for `--read` or `--write` of `serve`, if a run could be granted it.
 pub(crate) fn existing(here: &Path, flag: &str, path: &Path) -> Result<PathBuf, RunError> {
-    let path = resolve(here, path);
+    let path = resolved_path(here, path);
     let refused =
         |why: &dyn std::fmt::Display| invalid(format!("{flag} {}: {why}", path.display()));
     let (flags, how) = (OFlags::PATH | OFlags::CLOEXEC, ResolveFlags::NO_SYMLINKS);
@@ -177,7 +164,7 @@ mod tests {
 
     #[test]
     fn paths_are_taken_from_here() {
-        let resolved = |path: &str| resolve(Path::new("/home/me"), Path::new(path));
+        let resolved = |path: &str| resolved_path(Path::new("/home/me"), Path::new(path));
         for (given, expected) in [
             ("a", "/home/me/a"),
             ("./a/", "/home/me/a"),

@@ -13,7 +13,7 @@ use std::{
 };
 
 use anyhow::{Context as _, anyhow, bail};
-use belljar_contract::{ApprovalId, CommitExecutable, RunResult, WorkflowStatus};
+use belljar_contract::{ApprovalId, CommitExecutable, RunResult, WorkflowStatus, resolved_path};
 use belljar_project::{
     ProjectWorkflowError, ProjectWorkflows, WorkflowPermissions, WorkflowSubmission, now_ms,
 };
@@ -36,7 +36,7 @@ use super::{
     stored_workflows,
 };
 use crate::cli::{
-    access::{commit_names, resolve},
+    access::commit_names,
     arguments::{WorkflowResumeArguments, WorkflowRunArguments},
     print_json,
     run::CALLER,
@@ -66,7 +66,7 @@ pub(super) async fn run(
     };
     file.warn()?;
     let here = env::current_dir()?;
-    let workspace = arguments.workspace.workspace.as_ref().map(|path| resolve(&here, path));
+    let workspace = arguments.workspace.workspace.as_ref().map(|path| resolved_path(&here, path));
     let new = WorkflowSubmission {
         id: arguments.id.clone(),
         inputs: inputs(arguments)?,
@@ -115,7 +115,7 @@ pub(super) async fn resume(
         HostStart::Not(result, stop) => return not_started(&result, stop),
     };
     let here = env::current_dir()?;
-    let commit = arguments.commit_to.as_ref().map(|path| resolve(&here, path));
+    let commit = arguments.commit_to.as_ref().map(|path| resolved_path(&here, path));
     let executable = commit_executable(&arguments.commit_executable, context)?;
     let options = DriveOptions { as_json: arguments.json, commit, executable, prompts };
     drive(host, &id, options, &mut signals).await
