@@ -13,7 +13,8 @@ use tokio::{net::TcpStream, time::timeout};
 
 use crate::{
     host::{DomainName, RemoteHost},
-    policy::{NetRefusal, NetRule},
+    policy::NetRefusal,
+    rules::NetRule,
 };
 
 /// More addresses of a name are not tried.

@@ -12,12 +12,14 @@ use std::{
 };
 
 use crate::{
+    approval::{ConnectionAnswer, ConnectionQuestion},
     connect::{ConnectFailure, connect},
     host::{RemoteHost, RemoteHostError},
     log::{ConnectionEvent, ConnectionOutcome, Destination},
     meter::{ByteCount, MeteredStream, RunTraffic},
-    policy::{NetRefusal, NetRule},
+    policy::{HostDecision, NetRefusal},
     proxy::{NetLimits, ProxyContext},
+    rules::NetRule,
 };
 
 /// The state that all connections of a run share.
@@ -107,12 +109,7 @@ impl ProxyConnection {
         let destination = Destination::new(&host, port);
         let context = &self.state.context;
         let mut event = self.event(destination.clone(), ConnectionOutcome::Allowed);
-        let allowed = context.policy.rule_for(&host, port).and_then(|rule| {
-            event.rule = Some(rule.pattern.to_string());
-            check(&host)?;
-            if self.state.traffic.is_used_up() { Err(NetRefusal::Bytes) } else { Ok(rule.clone()) }
-        });
-        let rule = match allowed {
+        let rule = match self.decide(&host, port, &mut event, check).await {
             Ok(rule) => rule,
             Err(refusal) => return Err(self.refuse_event(event, refusal).await),
         };
@@ -134,6 +131,40 @@ impl ProxyConnection {
                 self.state.record(&event).await;
                 Err(OpenFailure::Failed(destination, error))
             }
+        }
+    }
+
+    /// The rule that allows a connection, after a person was asked if it says so.
+    async fn decide(
+        &self,
+        host: &RemoteHost,
+        port: u16,
+        event: &mut ConnectionEvent,
+        check: impl FnOnce(&RemoteHost) -> Result<(), NetRefusal>,
+    ) -> Result<NetRule, NetRefusal> {
+        let context = &self.state.context;
+        let decision = context.policy.decide_host(host, port)?;
+        let (HostDecision::Allow(rule) | HostDecision::Ask(rule) | HostDecision::EachRequest(rule)) =
+            decision;
+        event.rule = Some(rule.to_string());
+        check(host)?;
+        if self.state.traffic.is_used_up() {
+            return Err(NetRefusal::Bytes);
+        }
+        match decision {
+            HostDecision::Allow(rule) => Ok(rule.clone()),
+            HostDecision::Ask(rule) => {
+                let destination = event.destination.clone();
+                let question =
+                    ConnectionQuestion { destination, rule: rule.clone(), request: None };
+                match context.approver.ask(&question).await {
+                    ConnectionAnswer::Approved => Ok(question.rule),
+                    ConnectionAnswer::Denied => Err(NetRefusal::NotApproved),
+                    ConnectionAnswer::Unanswered => Err(NetRefusal::Unanswered),
+                }
+            }
+            // The proxy cannot see the requests yet.
+            HostDecision::EachRequest(_) => Err(NetRefusal::Request),
         }
     }
 

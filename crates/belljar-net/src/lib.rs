@@ -9,6 +9,7 @@
 //! [`ConnectionLog`].
 
 mod address;
+mod approval;
 mod client_hello;
 mod connect;
 mod connection;
@@ -16,16 +17,23 @@ mod host;
 mod http;
 mod log;
 mod meter;
+mod path;
 mod pattern;
 mod policy;
 mod proxy;
+mod rules;
 mod socks;
 mod tunnel;
 
 pub use address::AddressClass;
+pub use approval::{
+    ConnectionAnswer, ConnectionApprover, ConnectionQuestion, NoApprover, RequestSummary,
+};
 pub use connect::{Resolver, SystemResolver};
 pub use host::{DomainName, RemoteHost, RemoteHostError};
 pub use log::{ConnectionEvent, ConnectionLog, ConnectionOutcome, Destination, LogFailure};
+pub use path::{PathPattern, PathPatternError};
 pub use pattern::{HostPattern, PatternError, PatternHost};
-pub use policy::{NetPolicy, NetRefusal, NetRule};
+pub use policy::{NetPolicy, NetRefusal};
 pub use proxy::{NetLimits, ProxyContext, serve};
+pub use rules::{HeaderRule, NetRule, NetRuleError, NetRules, Secret};

@@ -86,6 +86,36 @@ impl HostPattern {
         self.port.is_some()
     }
 
+    /// The port that it names.
+    pub fn port(&self) -> Option<u16> {
+        self.port
+    }
+
+    /// Whether it names one host only.
+    pub fn is_exact(&self) -> bool {
+        matches!(self.host, PatternHost::Exactly(_))
+    }
+
+    /// Whether every host and port that `other` allows is allowed by this pattern, too.
+    pub fn contains(&self, other: &Self) -> bool {
+        let has_hosts = match (&self.host, &other.host) {
+            (PatternHost::Exactly(own), PatternHost::Exactly(other)) => own == other,
+            (PatternHost::Exactly(_), PatternHost::Beneath(_)) => false,
+            (PatternHost::Beneath(_), PatternHost::Exactly(RemoteHost::Address(_))) => false,
+            (PatternHost::Beneath(own), PatternHost::Exactly(RemoteHost::Name(other))) => {
+                other.is_beneath(own)
+            }
+            (PatternHost::Beneath(own), PatternHost::Beneath(other)) => {
+                own == other || other.is_beneath(own)
+            }
+        };
+        has_hosts
+            && match other.port {
+                Some(port) => self.allows_port(port),
+                None => USUAL_PORTS.iter().all(|port| self.allows_port(*port)),
+            }
+    }
+
     /// Whether it is an address that was written as an address.
     pub fn is_address(&self) -> bool {
         matches!(self.host, PatternHost::Exactly(RemoteHost::Address(_)))

@@ -1,28 +1,44 @@
-//! The decision about a host and a port, and about an address. Pure: nothing here resolves or connects.
+//! The decision about a host and a port, and about a request. Pure: nothing here resolves or connects.
 
-use std::net::IpAddr;
+use std::{net::IpAddr, sync::Arc};
 
 use thiserror::Error;
 
 use crate::{
     address::AddressClass,
     host::{DomainName, RemoteHost, RemoteHostError},
+    path::is_ambiguous,
     pattern::HostPattern,
+    rules::{NetRule, NetRules},
 };
 
-/// One rule: hosts and ports that code may reach.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NetRule {
-    /// The hosts and ports.
-    pub pattern: HostPattern,
-    /// Whether their names may lead to addresses that are not public.
-    pub private: bool,
-}
-
-/// The hosts that one run may reach. No rule is no network.
+/// What one run may reach: the patterns that it was granted, as far as the rules go. No pattern is no
+/// network.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NetPolicy {
-    rules: Vec<NetRule>,
+    granted: Vec<HostPattern>,
+    rules: Arc<NetRules>,
+}
+
+/// How the rules decide about a connection to a host and port, before anything is resolved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HostDecision<'a> {
+    /// The connection as a whole is allowed.
+    Allow(&'a NetRule),
+    /// A person has to be asked about the connection.
+    Ask(&'a NetRule),
+    /// Each request has to be decided about, so the proxy must see them. The rule is the first that could
+    /// allow one; it decides about addresses.
+    EachRequest(&'a NetRule),
+}
+
+/// How the rules decide about one request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RequestDecision<'a> {
+    /// It is allowed, with the headers of this rule.
+    Allow(&'a NetRule),
+    /// A person has to be asked.
+    Ask(&'a NetRule),
 }
 
 /// Why a connection was refused.
@@ -37,6 +53,21 @@ pub enum NetRefusal {
     /// Rules name the host, but not this port.
     #[error("no rule allows this port of the host")]
     Port,
+    /// A rule under `deny` names it.
+    #[error("a rule denies it")]
+    Denied,
+    /// Rules name the host, but not this method and path.
+    #[error("no rule allows this method and path of the host")]
+    Request,
+    /// Servers could read the path in different ways.
+    #[error("the path can be read in two ways")]
+    Path,
+    /// A person was asked and said no.
+    #[error("a person denied it")]
+    NotApproved,
+    /// A person has to be asked, and nobody answered.
+    #[error("it needs approval, and nobody approved it")]
+    Unanswered,
     /// The name leads to an address that the rule does not include.
     #[error("{address} is {class}")]
     Address {
@@ -82,54 +113,111 @@ pub enum NetRefusal {
 }
 
 impl NetPolicy {
-    /// A policy of these rules.
-    pub fn new(rules: Vec<NetRule>) -> Self {
-        Self { rules }
+    /// A policy that allows the granted patterns, as far as the rules go.
+    pub fn new(granted: Vec<HostPattern>, rules: Arc<NetRules>) -> Self {
+        Self { granted, rules }
     }
 
     /// A policy that allows these hosts and ports, as far as their addresses are public.
     pub fn of_patterns(patterns: impl IntoIterator<Item = HostPattern>) -> Self {
-        let rules = patterns.into_iter().map(|pattern| NetRule { pattern, private: false });
-        Self { rules: rules.collect() }
+        let granted: Vec<_> = patterns.into_iter().collect();
+        let rules = NetRules::of_patterns(granted.iter().cloned());
+        Self::new(granted, Arc::new(rules))
     }
 
-    /// Whether nothing is allowed.
+    /// Whether nothing is granted.
     pub fn is_empty(&self) -> bool {
-        self.rules.is_empty()
+        self.granted.is_empty() || self.rules.is_empty()
     }
 
-    /// The rule that allows a host and port. Of several, one that names the port decides.
-    pub(crate) fn rule_for(&self, host: &RemoteHost, port: u16) -> Result<&NetRule, NetRefusal> {
-        let of_host = || self.rules.iter().filter(|rule| rule.pattern.names(host));
-        let matching = || of_host().filter(|rule| rule.pattern.allows_port(port));
-        let with_port = matching().find(|rule| rule.pattern.names_port());
-        with_port.or_else(|| matching().next()).ok_or_else(|| match of_host().next() {
-            Some(_) => NetRefusal::Port,
-            None => NetRefusal::Host,
-        })
+    /// Whether the proxy has to see the requests to some host, which takes an authority of the run.
+    pub fn sees_requests(&self) -> bool {
+        let NetRules { allow, ask, deny } = &*self.rules;
+        allow.iter().chain(ask).chain(deny).any(NetRule::is_about_requests)
+    }
+
+    /// Decides about a host and port.
+    pub(crate) fn decide_host(
+        &self,
+        host: &RemoteHost,
+        port: u16,
+    ) -> Result<HostDecision<'_>, NetRefusal> {
+        self.check_granted(host, port)?;
+        let rules = &*self.rules;
+        let named = |rules: &'_ [NetRule]| rules.iter().any(|rule| rule.names(host, port));
+        let mut deny = rules.deny.iter().filter(|rule| rule.names_to_deny(host, port));
+        let is_denied = |rule: &NetRule| !rule.is_about_requests();
+        let has_deny = deny.clone().next().is_some();
+        if deny.any(is_denied) {
+            return Err(NetRefusal::Denied);
+        }
+        if !named(&rules.allow) && !named(&rules.ask) {
+            let allowing = rules.allow.iter().chain(&rules.ask);
+            return Err(refusal_of(allowing.map(|rule| &rule.pattern), host));
+        }
+        let ask = most_exact(&rules.ask, host, port, |_| true);
+        let allow = most_exact(&rules.allow, host, port, |_| true);
+        let mut all = rules.allow.iter().chain(&rules.ask).filter(|rule| rule.names(host, port));
+        let of_requests = has_deny || all.any(NetRule::is_about_requests);
+        match (of_requests, ask, allow) {
+            (true, ask, allow) => {
+                allow.or(ask).map(HostDecision::EachRequest).ok_or(NetRefusal::Host)
+            }
+            (false, Some(rule), _) => Ok(HostDecision::Ask(rule)),
+            (false, None, Some(rule)) => Ok(HostDecision::Allow(rule)),
+            (false, None, None) => Err(NetRefusal::Host),
+        }
+    }
+
+    /// Decides about one request to a host whose requests the proxy sees. The path is without its query.
+    pub(crate) fn decide_request(
+        &self,
+        host: &RemoteHost,
+        port: u16,
+        method: &str,
+        path: &str,
+    ) -> Result<RequestDecision<'_>, NetRefusal> {
+        self.check_granted(host, port)?;
+        if is_ambiguous(path) {
+            return Err(NetRefusal::Path);
+        }
+        let names = |rule: &NetRule| rule.names_request(method, path);
+        let rules = &*self.rules;
+        if rules.deny.iter().any(|rule| rule.names_to_deny(host, port) && names(rule)) {
+            return Err(NetRefusal::Denied);
+        }
+        if let Some(rule) = most_exact(&rules.ask, host, port, names) {
+            return Ok(RequestDecision::Ask(rule));
+        }
+        let allow = most_exact(&rules.allow, host, port, names);
+        allow.map(RequestDecision::Allow).ok_or(NetRefusal::Request)
+    }
+
+    fn check_granted(&self, host: &RemoteHost, port: u16) -> Result<(), NetRefusal> {
+        let mut granted = self.granted.iter();
+        let is_granted = granted.any(|it| it.names(host) && it.allows_port(port));
+        if is_granted { Ok(()) } else { Err(refusal_of(self.granted.iter(), host)) }
     }
 }
 
-impl NetRule {
-    /// Checks an address that an allowed host leads to.
-    pub(crate) fn check_address(&self, address: IpAddr) -> Result<(), NetRefusal> {
-        if self.private || self.pattern.is_address() {
-            return Ok(());
-        }
-        let class = AddressClass::of(address);
-        let is_public = class == AddressClass::Public;
-        if is_public { Ok(()) } else { Err(NetRefusal::Address { address, class }) }
-    }
+/// The rule that names a host and port most exactly: one about requests before one about connections, one
+/// that names the port before one that does not, otherwise the first.
+fn most_exact<'a>(
+    rules: &'a [NetRule],
+    host: &RemoteHost,
+    port: u16,
+    is_meant: impl Fn(&NetRule) -> bool,
+) -> Option<&'a NetRule> {
+    let matching = rules.iter().filter(|rule| rule.names(host, port) && is_meant(rule));
+    // Of equal ones, `min_by_key` returns the first.
+    matching.min_by_key(|rule| (!rule.is_about_requests(), !rule.pattern.names_port()))
+}
 
-    /// Whether the host's own addresses are within the rule.
-    pub(crate) fn includes_own_addresses(&self) -> bool {
-        self.private || self.pattern.is_address()
-    }
-
-    /// Whether a tunnel to this port has to be TLS.
-    pub(crate) fn demands_tls(&self, port: u16) -> bool {
-        port == 443 || !self.pattern.names_port()
-    }
+fn refusal_of<'a>(
+    mut patterns: impl Iterator<Item = &'a HostPattern>,
+    host: &RemoteHost,
+) -> NetRefusal {
+    if patterns.any(|pattern| pattern.names(host)) { NetRefusal::Port } else { NetRefusal::Host }
 }
 
 impl NetRefusal {

@@ -10,6 +10,7 @@ use tokio::{
 };
 
 use crate::{
+    approval::ConnectionApprover,
     connect::Resolver,
     connection::{ProxyConnection, ProxyState},
     http,
@@ -63,6 +64,8 @@ pub struct ProxyContext {
     pub resolver: Arc<dyn Resolver>,
     /// Receives a report of every connection.
     pub log: Arc<dyn ConnectionLog>,
+    /// Asks a person about what a rule does not allow by itself.
+    pub approver: Arc<dyn ConnectionApprover>,
 }
 
 /// Serves the connections of a cell until `stop` completes; then ends and records all of them.

@@ -32,7 +32,8 @@ use belljar_contract::{
     ErrorCode, Language, RunError, RunId, RunRequest, RunResult, RunStatus, SessionId,
 };
 use belljar_runtime::{
-    BridgeLink, ConnectionLog, GuestAsk, Listener, RunOptions, ToolFault, ToolLink, run_id,
+    BridgeLink, ConnectionLog, GuestAsk, Listener, NetworkOptions, RunOptions, ToolFault, ToolLink,
+    run_id,
 };
 use belljar_server::BackgroundMeter;
 use belljar_store::Store;
@@ -376,7 +377,8 @@ impl Executor {
             let run = RunBridge::plain(bridge, context, move |input| inputs.send(input));
             (link, calls) = (Some(tools), Some(serve(run, asks)));
         }
-        let options = RunOptions { id: Some(id), tools: link, listener, connections };
+        let network = NetworkOptions { log: connections, ..NetworkOptions::default() };
+        let options = RunOptions { id: Some(id), tools: link, listener, network };
         let run = async {
             match session {
                 None => self.sandbox.host.run_with(request, options, abort).await,

@@ -21,7 +21,8 @@ use rustix::{
 };
 
 use crate::{
-    EngineSource, network,
+    EngineSource,
+    network::{self, NetworkOptions},
     protect::{ProtectedSet, ProtectedSubpaths, Relation},
     scan::{RequestedTree, Survey},
 };
@@ -67,6 +68,7 @@ pub(crate) fn check(
     engines: &dyn EngineSource,
     protected: &[PathBuf],
     survey: &Survey,
+    network: &NetworkOptions,
 ) -> Result<CheckedGrants, RunError> {
     let grants = &request.grants;
     let mut checked = CheckedGrants {
@@ -80,7 +82,7 @@ pub(crate) fn check(
         ..CheckedGrants::default()
     };
     check_names(request)?;
-    checked.network = network::policy(&grants.net)?;
+    checked.network = network::policy(&grants.net, network)?;
     if !checked.network.is_empty() {
         // The caller's own value counts: a program may need another form of it.
         for (name, value) in network::variables() {

@@ -15,7 +15,7 @@ use belljar_contract::{
     EngineName, ErrorCode, LimitExcess, Limits, RunError, RunId, RunRequest, RunResult,
 };
 use belljar_jail::{CellKind, NetworkAccess, ZygotePlan};
-use belljar_net::{ConnectionLog, NetPolicy};
+use belljar_net::NetPolicy;
 use belljar_wire::GuestGrants;
 use tokio::{
     sync::{Semaphore, SemaphorePermit, oneshot},
@@ -28,7 +28,7 @@ use crate::{
     cell_limits::{cell_limits, parked_limits},
     files::{AbandonOnDrop, CollectedFiles, Leftovers},
     grants::{self, CheckedGrants, OpenWorkspace},
-    network::{self, RunNetwork},
+    network::{self, NetworkOptions, RunNetwork},
     pool::Pool,
     pools::Pools,
     result_builder::ResultBuilder,
@@ -86,8 +86,8 @@ pub struct RunOptions {
     pub tools: Option<ToolLink>,
     /// Receives output as the run prints it.
     pub listener: Option<Arc<dyn Listener>>,
-    /// Receives a report of each connection that the code opens.
-    pub connections: Option<Arc<dyn ConnectionLog>>,
+    /// The network, beside the hosts that the request names.
+    pub network: NetworkOptions,
 }
 
 /// A run that takes longer than this does not leave its place in the pool empty.
@@ -158,15 +158,16 @@ impl Host {
         let admitted = (Instant::now(), SystemTime::now());
         let mut abort = pin!(abort);
         let zygote = self.pools.engines.zygote_for(request.engine(), &request.code);
-        let RunOptions { id, tools, listener, connections } = options;
+        let RunOptions { id, tools, listener, network } = options;
         let transcript = Transcript::new(&request.limits, listener);
         let mut result = ResultBuilder::new(zygote.engine, id, transcript);
-        let run = run::unless_aborted(abort.as_mut(), self.prepare(&request, zygote)).await;
+        let run =
+            run::unless_aborted(abort.as_mut(), self.prepare(&request, zygote, &network)).await;
         let outcome = match run {
             Err(refusal) => Err(refusal),
             Ok(run) => {
                 result.starts(admitted.0, &run.pool);
-                let links = (tools, connections);
+                let links = (tools, network);
                 self.run_admitted(run, request, admitted.1, links, &mut result, abort).await
             }
         };
@@ -179,12 +180,12 @@ impl Host {
         run: AdmittedRun<'_>,
         request: RunRequest,
         began: SystemTime,
-        (tools, connections): (Option<ToolLink>, Option<Arc<dyn ConnectionLog>>),
+        (tools, options): (Option<ToolLink>, NetworkOptions),
         result: &mut ResultBuilder,
         mut abort: Pin<&mut impl Future<Output = ()>>,
     ) -> Result<ReturnedValue, RunError> {
         let AdmittedRun { mut cell, permit, pool, guest, workspace, written, network } = run;
-        let network = start_network(&mut cell, network, connections)?;
+        let network = start_network(&mut cell, network, options)?;
         let refill = refill_once_dropped(pool);
         // A guard, because the caller may drop this future.
         let guard = self.written_trees(written).guard(cell.body.keeper());
@@ -325,7 +326,9 @@ impl Host {
     ) -> Result<(Arc<Pool>, CheckedGrants, Vec<WrittenTree>), RunError> {
         self.admit(request, &request.limits)?;
         let survey = self.survey(request).await?;
-        let checked = grants::check(request, &*self.pools.engines, &self.protected, &survey)?;
+        let network = NetworkOptions::default();
+        let engines = &*self.pools.engines;
+        let checked = grants::check(request, engines, &self.protected, &survey, &network)?;
         if !checked.network.is_empty() {
             let message = "a session cannot be granted hosts yet";
             return Err(RunError::new(ErrorCode::RequestInvalid, message)
@@ -341,11 +344,12 @@ impl Host {
         &self,
         request: &RunRequest,
         zygote: ZygoteKind,
+        network: &NetworkOptions,
     ) -> Result<AdmittedRun<'_>, RunError> {
         self.admit(request, &request.limits)?;
         let survey = self.survey(request).await?;
         let CheckedGrants { cell: grants, guest, workspace, network } =
-            grants::check(request, &*self.pools.engines, &self.protected, &survey)?;
+            grants::check(request, &*self.pools.engines, &self.protected, &survey, network)?;
         let permit = self.cells.acquire().await;
         let permit = permit.map_err(|_| run::aborted())?;
         let pool = self.pools.get(zygote, network::access(&network)).await;
@@ -390,10 +394,10 @@ impl Host {
 fn start_network(
     cell: &mut Cell,
     policy: NetPolicy,
-    connections: Option<Arc<dyn ConnectionLog>>,
+    options: NetworkOptions,
 ) -> Result<Option<RunNetwork>, RunError> {
     let Some(listener) = cell.body.take_listener() else { return Ok(None) };
-    let started = RunNetwork::start(listener, policy, connections).map_err(|error| {
+    let started = RunNetwork::start(listener, policy, options).map_err(|error| {
         RunError::new(ErrorCode::SandboxFailed, format!("could not start the proxy: {error}"))
     });
     started.map(Some)

@@ -39,6 +39,7 @@ pub use host::{Host, HostConfig, RunOptions};
 pub use ids::run_id;
 pub use launch_error::LaunchError;
 pub use machine::maximum_limits_here;
+pub use network::NetworkOptions;
 pub use session::{
     CellSession, CheckpointSnapshot, FileError, MAX_CHECKPOINTS, MAX_SESSIONS, NewCheckpoint,
     SessionEnding, SessionPhase, SessionSnapshot, SessionSpec, most_sessions,

@@ -11,8 +11,8 @@ use std::{
 use belljar_contract::{ErrorCode, RunError};
 use belljar_jail::{NetworkAccess, PROXY_PORT};
 use belljar_net::{
-    ConnectionEvent, ConnectionLog, ConnectionOutcome, HostPattern, LogFailure, NetLimits,
-    NetPolicy, ProxyContext, SystemResolver, serve,
+    ConnectionApprover, ConnectionEvent, ConnectionLog, ConnectionOutcome, HostPattern, LogFailure,
+    NetLimits, NetPolicy, NetRules, NoApprover, ProxyContext, SystemResolver, serve,
 };
 use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_send_buffer_size};
 use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
@@ -36,6 +36,17 @@ pub(crate) struct RunNetwork {
     serving: JoinHandle<io::Result<()>>,
 }
 
+/// The network of a run, beside the hosts that its request names.
+#[derive(Debug, Clone, Default)]
+pub struct NetworkOptions {
+    /// The rules of the host. Without them, exactly the hosts of the request may be reached.
+    pub rules: Option<Arc<NetRules>>,
+    /// Receives a report of each connection.
+    pub log: Option<Arc<dyn ConnectionLog>>,
+    /// Asks a person about what the rules do not allow by themselves. Without one, it is refused.
+    pub approver: Option<Arc<dyn ConnectionApprover>>,
+}
+
 /// Keeps the lines for the run's own log, and passes reports on.
 #[derive(Debug)]
 struct RunLog {
@@ -43,15 +54,19 @@ struct RunLog {
     next: Option<Arc<dyn ConnectionLog>>,
 }
 
-/// The hosts that a request may reach.
-pub(crate) fn policy(hosts: &[String]) -> Result<NetPolicy, RunError> {
+/// What a request may reach: its own hosts, as far as the rules of the host go.
+pub(crate) fn policy(hosts: &[String], options: &NetworkOptions) -> Result<NetPolicy, RunError> {
     let patterns = hosts.iter().map(|text| {
         text.parse::<HostPattern>().map_err(|error| {
             RunError::new(ErrorCode::RequestInvalid, format!("--net {error}"))
                 .with_hint("name hosts as example.org, *.example.org, 192.0.2.1 or [2001:db8::1], each with or without :PORT")
         })
     });
-    Ok(NetPolicy::of_patterns(patterns.collect::<Result<Vec<_>, _>>()?))
+    let granted = patterns.collect::<Result<Vec<_>, _>>()?;
+    Ok(match &options.rules {
+        Some(rules) => NetPolicy::new(granted, rules.clone()),
+        None => NetPolicy::of_patterns(granted),
+    })
 }
 
 /// The network that a cell needs for a policy.
@@ -71,7 +86,7 @@ impl RunNetwork {
     pub(crate) fn start(
         listener: OwnedFd,
         policy: NetPolicy,
-        next: Option<Arc<dyn ConnectionLog>>,
+        options: NetworkOptions,
     ) -> io::Result<Self> {
         // Connections inherit the sizes.
         set_socket_recv_buffer_size(&listener, QUEUE_BYTES)?;
@@ -79,12 +94,13 @@ impl RunNetwork {
         let listener = std::net::TcpListener::from(listener);
         listener.set_nonblocking(true)?;
         let listener = TcpListener::from_std(listener)?;
-        let log = Arc::new(RunLog { blocked: Mutex::default(), next });
+        let log = Arc::new(RunLog { blocked: Mutex::default(), next: options.log });
         let context = ProxyContext {
             policy,
             limits: NetLimits::default(),
             resolver: Arc::new(SystemResolver),
             log: log.clone(),
+            approver: options.approver.unwrap_or_else(|| Arc::new(NoApprover)),
         };
         let (stop, stopped) = oneshot::channel::<()>();
         let serving = tokio::spawn(serve(listener, context, async {

@@ -23,7 +23,7 @@ fn addresses(texts: &[&str]) -> FixedAddresses {
 }
 
 fn rule(pattern: &str, private: bool) -> NetRule {
-    NetRule { pattern: pattern.parse().expect("a pattern"), private }
+    NetRule { private, ..NetRule::of_host(pattern.parse().expect("a pattern")) }
 }
 
 async fn server() -> (TcpListener, u16) {

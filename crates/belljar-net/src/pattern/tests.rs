@@ -104,3 +104,23 @@ fn errors_say_what_to_write() {
     );
     assert_eq!(error("a.org:x"), "`a.org:x`: the port must be a number from 1 to 65535");
 }
+
+#[test]
+fn e2_a_pattern_contains_only_what_it_allows() {
+    let contains = |own: &str, other: &str| {
+        let own: HostPattern = own.parse().expect("a pattern");
+        own.contains(&other.parse().expect("a pattern"))
+    };
+    assert!(contains("example.org", "example.org"));
+    assert!(contains("example.org", "EXAMPLE.org.:443"));
+    assert!(!contains("example.org", "example.org:8443"));
+    assert!(!contains("example.org:443", "example.org"));
+    assert!(contains("*.example.org", "*.www.example.org"));
+    assert!(contains("*.example.org", "*.example.org"));
+    assert!(contains("*.example.org", "www.example.org:80"));
+    assert!(!contains("*.example.org", "example.org"));
+    assert!(!contains("www.example.org", "*.www.example.org"));
+    assert!(!contains("*.example.org", "*.org"));
+    assert!(contains("192.0.2.1", "192.0.2.1"));
+    assert!(!contains("192.0.2.1", "192.0.2.2"));
+}

@@ -1,6 +1,7 @@
 //! Which rule decides, and what the name in a TLS connection has to be.
 
 use super::*;
+use crate::rules::{HeaderRule, Secret};
 
 fn policy(patterns: &[&str]) -> NetPolicy {
     NetPolicy::of_patterns(patterns.iter().map(|text| text.parse().expect("a pattern")))
@@ -8,7 +9,116 @@ fn policy(patterns: &[&str]) -> NetPolicy {
 
 fn decision(policy: &NetPolicy, host: &str, port: u16) -> Result<String, NetRefusal> {
     let host = RemoteHost::parse(host).expect("a host");
-    policy.rule_for(&host, port).map(|rule| rule.pattern.to_string())
+    policy.decide_host(&host, port).map(|decision| match decision {
+        HostDecision::Allow(rule) => rule.to_string(),
+        HostDecision::Ask(rule) => format!("ask {rule}"),
+        HostDecision::EachRequest(rule) => format!("each {rule}"),
+    })
+}
+
+fn request(policy: &NetPolicy, method: &str, path: &str) -> Result<String, NetRefusal> {
+    let host = RemoteHost::parse("api.example.org").expect("a host");
+    policy.decide_request(&host, 443, method, path).map(|decision| match decision {
+        RequestDecision::Allow(rule) => rule.to_string(),
+        RequestDecision::Ask(rule) => format!("ask {rule}"),
+    })
+}
+
+fn rule(pattern: &str) -> NetRule {
+    NetRule::of_host(pattern.parse().expect("a pattern"))
+}
+
+fn rule_of_requests(pattern: &str, methods: &[&str], paths: &[&str]) -> NetRule {
+    NetRule {
+        methods: methods.iter().map(|&method| method.to_owned()).collect(),
+        paths: paths.iter().map(|path| path.parse().expect("a path")).collect(),
+        ..rule(pattern)
+    }
+}
+
+fn granted(patterns: &[&str], rules: NetRules) -> NetPolicy {
+    let patterns = patterns.iter().map(|text| text.parse().expect("a pattern"));
+    NetPolicy::new(patterns.collect(), Arc::new(rules))
+}
+
+#[test]
+fn a5_deny_comes_before_ask_and_ask_before_allow() {
+    let rules = NetRules {
+        allow: vec![rule("*.example.org"), rule("db.example.org:5432")],
+        ask: vec![rule("www.example.org")],
+        deny: vec![rule("evil.example.org"), rule("db.example.org")],
+    };
+    let policy = granted(&["*.example.org", "db.example.org:5432"], rules);
+    assert_eq!(decision(&policy, "a.example.org", 443), Ok("*.example.org".to_owned()));
+    assert_eq!(decision(&policy, "www.example.org", 443), Ok("ask www.example.org".to_owned()));
+    assert_eq!(decision(&policy, "evil.example.org", 443), Err(NetRefusal::Denied));
+    // A denial that names no port is about all of them.
+    assert_eq!(decision(&policy, "db.example.org", 5432), Err(NetRefusal::Denied));
+}
+
+#[test]
+fn e2_a_request_gets_no_more_than_it_was_granted_and_no_more_than_the_rules() {
+    let rules = || NetRules { allow: vec![rule("*.example.org")], ..NetRules::default() };
+    let policy = granted(&["api.example.org", "example.net"], rules());
+    assert_eq!(decision(&policy, "api.example.org", 443), Ok("*.example.org".to_owned()));
+    assert_eq!(decision(&policy, "www.example.org", 443), Err(NetRefusal::Host));
+    assert_eq!(decision(&policy, "example.net", 443), Err(NetRefusal::Host));
+    assert!(granted(&[], rules()).is_empty());
+    assert!(granted(&["example.net"], NetRules::default()).is_empty());
+}
+
+#[test]
+fn a5_requests_are_decided_one_by_one_where_a_rule_is_about_requests() {
+    let rules = NetRules {
+        allow: vec![rule_of_requests("api.example.org", &["GET"], &["/repos/**"])],
+        ask: vec![rule_of_requests("api.example.org", &["POST"], &["/repos/*/issues"])],
+        deny: vec![rule_of_requests("api.example.org", &[], &["/repos/secret/**"])],
+    };
+    let policy = granted(&["api.example.org"], rules);
+    let each = Ok("each GET api.example.org/repos/**".to_owned());
+    assert_eq!(decision(&policy, "api.example.org", 443), each);
+    let allowed = Ok("GET api.example.org/repos/**".to_owned());
+    assert_eq!(request(&policy, "GET", "/repos/belljar/issues"), allowed);
+    let asked = Ok("ask POST api.example.org/repos/*/issues".to_owned());
+    assert_eq!(request(&policy, "POST", "/repos/belljar/issues"), asked);
+    assert_eq!(request(&policy, "DELETE", "/repos/belljar/issues"), Err(NetRefusal::Request));
+    assert_eq!(request(&policy, "GET", "/user"), Err(NetRefusal::Request));
+    assert_eq!(request(&policy, "GET", "/repos/secret/x"), Err(NetRefusal::Denied));
+    assert_eq!(request(&policy, "GET", "/repos/a/../../user"), Err(NetRefusal::Path));
+}
+
+#[test]
+fn a5_a_denial_of_requests_makes_the_proxy_see_all_of_them() {
+    let rules = NetRules {
+        allow: vec![rule("api.example.org")],
+        deny: vec![rule_of_requests("api.example.org", &["DELETE"], &[])],
+        ..NetRules::default()
+    };
+    let policy = granted(&["api.example.org"], rules);
+    assert_eq!(decision(&policy, "api.example.org", 443), Ok("each api.example.org".to_owned()));
+    assert_eq!(request(&policy, "GET", "/"), Ok("api.example.org".to_owned()));
+    assert_eq!(request(&policy, "DELETE", "/"), Err(NetRefusal::Denied));
+}
+
+#[test]
+fn n4_headers_need_an_exact_host_https_methods_and_paths() {
+    let headers = |rule: NetRule| {
+        let value = Secret::new("Bearer 1".to_owned());
+        NetRule { headers: vec![HeaderRule { name: "authorization".to_owned(), value }], ..rule }
+    };
+    let good = headers(rule_of_requests("api.example.org", &["GET"], &["/**"]));
+    assert!(!format!("{good:?}").contains("Bearer"));
+    good.checked().expect("a rule");
+    for bad in [
+        headers(rule_of_requests("*.example.org", &["GET"], &["/**"])),
+        headers(rule_of_requests("api.example.org", &[], &["/**"])),
+        headers(rule_of_requests("api.example.org", &["GET"], &[])),
+        headers(rule_of_requests("api.example.org:80", &["GET"], &["/**"])),
+        rule_of_requests("api.example.org", &["TRACE"], &[]),
+        rule_of_requests("api.example.org", &["get"], &[]),
+    ] {
+        bad.checked().expect_err("a malformed rule");
+    }
 }
 
 #[test]
@@ -31,7 +141,7 @@ fn a_rule_that_names_the_port_decides() {
 
 #[test]
 fn only_a_rule_for_an_address_or_a_private_one_leads_to_addresses_that_are_not_public() {
-    let rule = |text: &str, private| NetRule { pattern: text.parse().expect("a pattern"), private };
+    let rule = |text: &str, private| NetRule { private, ..rule(text) };
     let local: IpAddr = "10.0.0.1".parse().expect("an address");
     let public: IpAddr = "1.1.1.1".parse().expect("an address");
     assert_eq!(rule("example.org", false).check_address(public), Ok(()));

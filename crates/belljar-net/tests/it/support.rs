@@ -10,8 +10,8 @@ use std::{
 };
 
 use belljar_net::{
-    ConnectionEvent, ConnectionLog, ConnectionOutcome, DomainName, LogFailure, NetLimits,
-    NetPolicy, NetRule, ProxyContext, Resolver, serve,
+    ConnectionEvent, ConnectionLog, ConnectionOutcome, DomainName, HostPattern, LogFailure,
+    NetLimits, NetPolicy, NetRule, NetRules, NoApprover, ProxyContext, Resolver, serve,
 };
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -79,12 +79,20 @@ impl Proxy {
         limits: NetLimits,
         log_fails: bool,
     ) -> Self {
-        let rules =
-            patterns.iter().map(|text| NetRule { pattern: text.parse().unwrap(), private: true });
-        let policy = NetPolicy::new(rules.collect());
+        let granted: Vec<HostPattern> = patterns.iter().map(|text| text.parse().unwrap()).collect();
+        let private = |pattern| NetRule { private: true, ..NetRule::of_host(pattern) };
+        let allow = granted.iter().cloned().map(private).collect();
+        let rules = NetRules { allow, ..NetRules::default() };
+        let policy = NetPolicy::new(granted, Arc::new(rules));
         let names = Arc::new(LocalNames::default());
         let log = Arc::new(Log { fails: log_fails, ..Log::default() });
-        let context = ProxyContext { policy, limits, resolver: names.clone(), log: log.clone() };
+        let context = ProxyContext {
+            policy,
+            limits,
+            resolver: names.clone(),
+            log: log.clone(),
+            approver: Arc::new(NoApprover),
+        };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel();

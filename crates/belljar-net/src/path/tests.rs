@@ -1,0 +1,67 @@
+use super::*;
+
+fn matches(pattern: &str, path: &str) -> bool {
+    pattern.parse::<PathPattern>().expect("a pattern").matches(path)
+}
+
+#[test]
+fn a5_a_path_pattern_matches_whole_parts() {
+    assert!(matches("/repos/*/issues", "/repos/belljar/issues"));
+    assert!(!matches("/repos/*/issues", "/repos//issues"));
+    assert!(!matches("/repos/*/issues", "/repos/a/b/issues"));
+    assert!(!matches("/repos", "/repos2"));
+    assert!(!matches("/repos", "/repos/"));
+    assert!(matches("/", "/"));
+}
+
+#[test]
+fn a5_two_stars_match_the_rest() {
+    assert!(matches("/simple/**", "/simple/a/b/c"));
+    assert!(matches("/simple/**", "/simple/"));
+    assert!(!matches("/simple/**", "/simple"));
+    assert!(!matches("/simple/**", "/simpler/a"));
+    assert!(matches("/**", "/"));
+}
+
+#[test]
+fn a5_malformed_path_patterns_are_errors() {
+    for text in ["", "repos", "/a?b", "/a#b", "/a/../b", "/a//b", "/a%2fb", "/a*", "/**/b", "/a\\b"]
+    {
+        text.parse::<PathPattern>().expect_err(text);
+    }
+    "/a/*/b/**".parse::<PathPattern>().expect("a pattern");
+}
+
+#[test]
+fn n3_a_path_that_can_be_read_in_two_ways_is_ambiguous() {
+    let ambiguous = [
+        "/a/../b",
+        "/a/./b",
+        "/a/..",
+        "//a",
+        "/a//b",
+        "/a%2fb",
+        "/a%2Fb",
+        "/a%5cb",
+        "/a\\b",
+        "/%2e%2e/b",
+        "/.%2e/b",
+        "/a%00b",
+        "/a%0ab",
+        "/a%252fb",
+        "/a/..;x/b",
+        "/a%",
+        "/a%2",
+        "/a%zz",
+        "/a b",
+        "/é",
+    ];
+    for path in ambiguous {
+        assert!(is_ambiguous(path), "{path}");
+    }
+    for path in
+        ["/", "/a/b", "/a.b/..c", "/a%20b", "/a;x=1/b", "/a/", "/%C3%A9", "/a/...", "/a+b@c:d,e"]
+    {
+        assert!(!is_ambiguous(path), "{path}");
+    }
+}
