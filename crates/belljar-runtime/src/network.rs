@@ -17,6 +17,8 @@ use belljar_net::{
 use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_send_buffer_size};
 use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
 
+use crate::certificates;
+
 /// The variables by which programs find their proxy.
 const PROXY_VARIABLES: [&str; 6] =
     ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
@@ -74,11 +76,11 @@ pub(crate) fn access(policy: &NetPolicy) -> NetworkAccess {
     if policy.is_empty() { NetworkAccess::None } else { NetworkAccess::Proxy }
 }
 
-/// The variables that lead programs to the proxy.
+/// The variables that lead programs to the proxy, and to the certificates they trust.
 pub(crate) fn variables() -> impl Iterator<Item = (String, String)> {
     let proxy = format!("http://127.0.0.1:{PROXY_PORT}");
     let proxies = PROXY_VARIABLES.into_iter().map(move |name| (name.to_owned(), proxy.clone()));
-    proxies.chain([(NODE_VARIABLE.to_owned(), "1".to_owned())])
+    proxies.chain([(NODE_VARIABLE.to_owned(), "1".to_owned())]).chain(certificates::variables())
 }
 
 impl RunNetwork {
