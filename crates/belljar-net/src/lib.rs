@@ -10,6 +10,7 @@
 
 mod address;
 mod approval;
+mod authority;
 mod client_hello;
 mod connect;
 mod connection;
@@ -23,12 +24,14 @@ mod policy;
 mod proxy;
 mod rules;
 mod socks;
+mod tls_client;
 mod tunnel;
 
 pub use address::AddressClass;
 pub use approval::{
     ConnectionAnswer, ConnectionApprover, ConnectionQuestion, NoApprover, RequestSummary,
 };
+pub use authority::{AuthorityError, RunAuthority};
 pub use connect::{Resolver, SystemResolver};
 pub use host::{DomainName, RemoteHost, RemoteHostError};
 pub use log::{ConnectionEvent, ConnectionLog, ConnectionOutcome, Destination, LogFailure};
@@ -37,3 +40,4 @@ pub use pattern::{HostPattern, PatternError, PatternHost};
 pub use policy::{NetPolicy, NetRefusal};
 pub use proxy::{NetLimits, ProxyContext, serve};
 pub use rules::{HeaderRule, NetRule, NetRuleError, NetRules, Secret};
+pub use tls_client::TlsClient;
