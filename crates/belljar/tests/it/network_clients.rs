@@ -1,4 +1,4 @@
-//! A5, N1: programs that people use reach a granted host with nothing configured but `--net`, and
+//! A5, N2: programs that people use reach a granted host with nothing configured but `--net`, and
 //! without the grant they do not. The servers are in a test internet.
 
 use belljar_testing::sandboxed;
@@ -41,8 +41,8 @@ fn python(internet: &Internet, host: &str, code: &str, flags: &[&str]) -> Value 
 
 #[sandboxed]
 #[test]
-fn n1_curl_speaks_http_in_all_its_forms() {
-    inside("network_clients::n1_curl_speaks_http_in_all_its_forms", |internet| {
+fn n2_curl_speaks_http_in_all_its_forms() {
+    inside("network_clients::n2_curl_speaks_http_in_all_its_forms", |internet| {
         let script = "set -e
             for scheme in http https; do
               at=$scheme://web.example.com
@@ -62,6 +62,8 @@ fn n1_curl_speaks_http_in_all_its_forms() {
         let each = "hello from /plain\none two three\nfrom long ago\nHTTP/1.1 200 OK\n2000000 bytes\n\
             2000000 bytes\n8388608\nhello from /1hello from /2hello from /3\n";
         assert_eq!(result["stdout"], each.repeat(2), "{result:#}");
+        let requests = internet.requests();
+        assert!(requests.iter().all(|one| one.contains("://web.example.com/")), "{requests:?}");
         // A name that no rule allows has reached nobody.
         let names = internet.names();
         let asked = |name: &str| names.iter().any(|asked| asked == name);
@@ -71,9 +73,9 @@ fn n1_curl_speaks_http_in_all_its_forms() {
 
 #[sandboxed]
 #[test]
-fn n1_a_certificate_that_no_authority_of_this_machine_signed_is_refused() {
+fn n2_a_certificate_that_no_authority_of_this_machine_signed_is_refused() {
     inside(
-        "network_clients::n1_a_certificate_that_no_authority_of_this_machine_signed_is_refused",
+        "network_clients::n2_a_certificate_that_no_authority_of_this_machine_signed_is_refused",
         |internet| {
             let place = Place::new();
             let mut command = internet.command(&place);
@@ -94,8 +96,8 @@ fn n1_a_certificate_that_no_authority_of_this_machine_signed_is_refused() {
 
 #[sandboxed]
 #[test]
-fn n1_git_clones_fetches_and_pushes() {
-    inside("network_clients::n1_git_clones_fetches_and_pushes", |internet| {
+fn n2_git_clones_fetches_and_pushes() {
+    inside("network_clients::n2_git_clones_fetches_and_pushes", |internet| {
         let script = "set -e
             git clone --quiet https://git.example.com/project.git
             cd project
@@ -114,8 +116,8 @@ fn n1_git_clones_fetches_and_pushes() {
 
 #[sandboxed]
 #[test]
-fn n1_python_has_urllib_requests_and_httpx() {
-    inside("network_clients::n1_python_has_urllib_requests_and_httpx", |internet| {
+fn n2_python_has_urllib_requests_and_httpx() {
+    inside("network_clients::n2_python_has_urllib_requests_and_httpx", |internet| {
         let code = "import asyncio, urllib.request
 import httpx, requests
 at = ['http://web.example.com', 'https://web.example.com']
@@ -129,19 +131,21 @@ def pooled(url):
 async def many(url):
     async with httpx.AsyncClient() as client:
         answers = await asyncio.gather(*(client.get(f'{url}/{n}') for n in range(40)))
-        return len({answer.text for answer in answers})
+        # More than fits into the queue at once.
+        posted = await client.post(url, content=b'x' * 5_000_000)
+        return len({answer.text for answer in answers}), posted.text
 [[plain(f'{url}/x'), pooled(f'{url}/y'), asyncio.run(many(url))] for url in at]";
         let result = python(internet, "web.example.com", code, &["--permissive"]);
         let pooled = json!(["hello from /y", "hello from /y", "hello from /y", "210000 bytes"]);
-        let each = json!(["hello from /x", pooled, 40]);
+        let each = json!(["hello from /x", pooled, [40, "5000000 bytes"]]);
         assert_eq!(result, json!([each, each]));
     });
 }
 
 #[sandboxed]
 #[test]
-fn n1_pip_installs_a_package() {
-    inside("network_clients::n1_pip_installs_a_package", |internet| {
+fn n2_pip_installs_a_package() {
+    inside("network_clients::n2_pip_installs_a_package", |internet| {
         let code = "import sys
 from pip._internal.cli.main import main
 status = main(['install', '--quiet', '--index-url', 'https://index.example.com/simple',
@@ -157,8 +161,8 @@ greeting.greet()";
 
 #[sandboxed]
 #[test]
-fn n1_npm_installs_a_package_with_many_dependencies() {
-    inside("network_clients::n1_npm_installs_a_package_with_many_dependencies", |internet| {
+fn n2_npm_installs_a_package_with_many_dependencies() {
+    inside("network_clients::n2_npm_installs_a_package_with_many_dependencies", |internet| {
         let script = "set -e
             # Without the host it would try again for a minute.
             npm install --silent --no-audit --no-fund --fetch-retries 0 \\

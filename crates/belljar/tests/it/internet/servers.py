@@ -140,6 +140,10 @@ class Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
 
+    def handle_error(self, *_):
+        # The client has gone, as those do that do not trust the authority.
+        pass
+
     def server_bind(self):
         # Not the one of HTTPServer, which asks for its own name.
         socketserver.TCPServer.server_bind(self)
