@@ -4,7 +4,7 @@ use std::{fmt, fmt::Debug, future::Future, net::SocketAddr, pin::Pin};
 
 use thiserror::Error;
 
-use crate::{host::RemoteHost, policy::NetRefusal};
+use crate::{approval::RequestSummary, host::RemoteHost, policy::NetRefusal};
 
 /// More of a text that is no host is not shown.
 const MAX_SHOWN_CHARS: usize = 100;
@@ -36,6 +36,8 @@ pub struct ConnectionEvent {
     pub connection: u64,
     /// Where it goes.
     pub destination: Destination,
+    /// The request, if it is about one that the proxy has seen.
+    pub request: Option<RequestSummary>,
     /// The rule that allowed it, as the operator wrote it; `None` if none did.
     pub rule: Option<String>,
     /// What became of it.

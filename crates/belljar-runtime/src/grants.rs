@@ -12,7 +12,6 @@ use belljar_contract::{
     CommitExecutable, ErrorCode, Grant, Grants, RunError, RunRequest, Workspace,
 };
 use belljar_jail::{CellGrants, GrantedTree, TreeAccess, control::MAX_DESCRIPTORS};
-use belljar_net::NetPolicy;
 use belljar_paths::names::{executed_in, first_unlisted};
 use belljar_wire::GuestGrants;
 use rustix::{
@@ -22,7 +21,7 @@ use rustix::{
 
 use crate::{
     EngineSource,
-    network::{self, NetworkOptions},
+    network::{self, NetworkOptions, RunReach},
     protect::{ProtectedSet, ProtectedSubpaths, Relation},
     scan::{RequestedTree, Survey},
 };
@@ -58,7 +57,7 @@ pub(crate) struct CheckedGrants {
     /// The directory that the run works on, if it has one.
     pub(crate) workspace: Option<OpenWorkspace>,
     /// The hosts that the run may reach.
-    pub(crate) network: NetPolicy,
+    pub(crate) network: RunReach,
 }
 
 /// The directory of a workspace, held open: it stays the same directory whatever happens to its path.
@@ -91,8 +90,8 @@ pub(crate) fn check(
         ..CheckedGrants::default()
     };
     check_names(request)?;
-    checked.network = network::policy(&grants.net, network)?;
-    if !checked.network.is_empty() {
+    checked.network = network::reach(&grants.net, network)?;
+    if !checked.network.policy.is_empty() {
         // The caller's own value counts: a program may need another form of it.
         for (name, value) in network::variables() {
             checked.guest.env.entry(name).or_insert(value);

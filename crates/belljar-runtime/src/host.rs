@@ -15,7 +15,6 @@ use belljar_contract::{
     EngineName, ErrorCode, LimitExcess, Limits, RunError, RunId, RunRequest, RunResult,
 };
 use belljar_jail::{CellKind, NetworkAccess, ZygotePlan};
-use belljar_net::NetPolicy;
 use belljar_wire::GuestGrants;
 use tokio::{
     sync::{Semaphore, SemaphorePermit, oneshot},
@@ -28,7 +27,7 @@ use crate::{
     cell_limits::{cell_limits, parked_limits},
     files::{AbandonOnDrop, CollectedFiles, Leftovers},
     grants::{self, CheckedGrants, OpenWorkspace},
-    network::{self, NetworkOptions, RunNetwork},
+    network::{self, NetworkOptions, RunNetwork, RunReach},
     pool::Pool,
     pools::Pools,
     result_builder::ResultBuilder,
@@ -113,7 +112,7 @@ struct AdmittedRun<'a> {
     guest: GuestGrants,
     workspace: Option<OpenWorkspace>,
     written: Vec<WrittenTree>,
-    network: NetPolicy,
+    network: RunReach,
 }
 
 impl Host {
@@ -329,7 +328,7 @@ impl Host {
         let network = NetworkOptions::default();
         let engines = &*self.pools.engines;
         let checked = grants::check(request, engines, &self.protected, &survey, &network)?;
-        if !checked.network.is_empty() {
+        if !checked.network.policy.is_empty() {
             let message = "a session cannot be granted hosts yet";
             return Err(RunError::new(ErrorCode::RequestInvalid, message)
                 .with_hint("grant them to a run without a session"));
@@ -352,7 +351,7 @@ impl Host {
             grants::check(request, &*self.pools.engines, &self.protected, &survey, network)?;
         let permit = self.cells.acquire().await;
         let permit = permit.map_err(|_| run::aborted())?;
-        let pool = self.pools.get(zygote, network::access(&network)).await;
+        let pool = self.pools.get(zygote, network::access(&network.policy)).await;
         let pool = pool.map_err(|error| launch_failure(&error))?;
         let limits = cell_limits(&request.limits);
         let cell = if grants.is_empty() {
@@ -393,11 +392,11 @@ impl Host {
 /// Starts the proxy of a run that may reach hosts.
 fn start_network(
     cell: &mut Cell,
-    policy: NetPolicy,
+    reach: RunReach,
     options: NetworkOptions,
 ) -> Result<Option<RunNetwork>, RunError> {
     let Some(listener) = cell.body.take_listener() else { return Ok(None) };
-    let started = RunNetwork::start(listener, policy, options).map_err(|error| {
+    let started = RunNetwork::start(listener, reach, options).map_err(|error| {
         RunError::new(ErrorCode::SandboxFailed, format!("could not start the proxy: {error}"))
     });
     started.map(Some)

@@ -6,13 +6,15 @@ use std::{
     os::fd::OwnedFd,
     pin::Pin,
     sync::{Arc, Mutex, PoisonError},
+    time::SystemTime,
 };
 
 use belljar_contract::{ErrorCode, RunError};
 use belljar_jail::{NetworkAccess, PROXY_PORT};
 use belljar_net::{
-    ConnectionApprover, ConnectionEvent, ConnectionLog, ConnectionOutcome, HostPattern, LogFailure,
-    NetLimits, NetPolicy, NetRules, NoApprover, ProxyContext, SystemResolver, serve,
+    BelljarPorts, ConnectionApprover, ConnectionEvent, ConnectionLog, ConnectionOutcome,
+    HostPattern, LogFailure, NetLimits, NetPolicy, NetRules, NoApprover, ProxyContext,
+    RunAuthority, SystemResolver, TlsClient, serve,
 };
 use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_send_buffer_size};
 use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
@@ -56,8 +58,30 @@ struct RunLog {
     next: Option<Arc<dyn ConnectionLog>>,
 }
 
-/// What a request may reach: its own hosts, as far as the rules of the host go.
-pub(crate) fn policy(hosts: &[String], options: &NetworkOptions) -> Result<NetPolicy, RunError> {
+/// What a run may reach.
+#[derive(Debug, Default)]
+pub(crate) struct RunReach {
+    /// The hosts and the rules.
+    pub(crate) policy: NetPolicy,
+    /// Issues the certificates of hosts whose requests have rules. Its own certificate has to be in the
+    /// bundle of the cell.
+    pub(crate) authority: Option<Arc<RunAuthority>>,
+}
+
+/// What a request may reach, with an authority if there are rules about requests.
+pub(crate) fn reach(hosts: &[String], options: &NetworkOptions) -> Result<RunReach, RunError> {
+    let policy = policy(hosts, options)?;
+    let is_needed = !policy.is_empty() && policy.sees_requests();
+    let authority = is_needed.then(|| RunAuthority::new(SystemTime::now())).transpose();
+    let authority = authority.map_err(|error| {
+        tracing::error!(error = &error as &dyn std::error::Error, "an authority of a run");
+        RunError::new(ErrorCode::SandboxFailed, error.to_string())
+    })?;
+    Ok(RunReach { policy, authority: authority.map(Arc::new) })
+}
+
+/// The hosts of a request, as far as the rules of the host go.
+fn policy(hosts: &[String], options: &NetworkOptions) -> Result<NetPolicy, RunError> {
     let patterns = hosts.iter().map(|text| {
         text.parse::<HostPattern>().map_err(|error| {
             RunError::new(ErrorCode::RequestInvalid, format!("--net {error}"))
@@ -87,7 +111,7 @@ impl RunNetwork {
     /// Starts the proxy on a cell's listener.
     pub(crate) fn start(
         listener: OwnedFd,
-        policy: NetPolicy,
+        RunReach { policy, authority }: RunReach,
         options: NetworkOptions,
     ) -> io::Result<Self> {
         // Connections inherit the sizes.
@@ -103,6 +127,9 @@ impl RunNetwork {
             resolver: Arc::new(SystemResolver),
             log: log.clone(),
             approver: options.approver.unwrap_or_else(|| Arc::new(NoApprover)),
+            tls: TlsClient::of_machine(),
+            authority,
+            ports: Arc::new(BelljarPorts),
         };
         let (stop, stopped) = oneshot::channel::<()>();
         let serving = tokio::spawn(serve(listener, context, async {
