@@ -100,7 +100,7 @@ impl BelljarClient {
         let configuration = home.join(".config/belljar");
         fs::create_dir_all(&configuration)?;
         let rule = format!("[net]\nallow = [{{ host = \"{HOST}:{port}\", private = true{more} }}]\n");
-        fs::write(configuration.join("config.toml"), rule)?;
+        fs::write(configuration.join("belljar.toml"), rule)?;
         Ok(Self { belljar: program::belljar()?, home, authority: authority.clone(), port: *port })
     }
 }

@@ -96,6 +96,8 @@ pub(crate) fn check(
         for (name, value) in network::variables() {
             checked.guest.env.entry(name).or_insert(value);
         }
+        let authority = checked.network.authority.as_ref();
+        checked.cell.authority = authority.map(|authority| authority.certificate_pem());
     }
     let protected = match request.has_host_files() {
         true => protected.iter().chain(&survey.protected).cloned().collect(),

@@ -92,13 +92,18 @@ impl Internet {
 
     /// The result of code in this language, with these flags.
     pub(crate) fn run(&self, place: &Place, language: &str, code: &str, flags: &[&str]) -> Value {
-        self.run_all(place, language, code, flags).json()
+        let run = ["run", "--json", "-l", language, "-c", code];
+        self.belljar(place, &[&run[..], flags].concat()).json()
     }
 
-    fn run_all(&self, place: &Place, language: &str, code: &str, flags: &[&str]) -> Outcome {
-        let mut command = self.command(place);
-        command.args(["run", "--json", "-l", language, "-c", code]).args(flags);
-        outcome(command.output().unwrap())
+    /// What the program under test says to these arguments.
+    pub(crate) fn belljar(&self, place: &Place, arguments: &[&str]) -> Outcome {
+        outcome(self.command(place).args(arguments).output().unwrap())
+    }
+
+    /// Lets `/released` be there.
+    pub(crate) fn release(&self) {
+        fs::write(self.directory.join("released"), "").unwrap();
     }
 
     /// The requests that servers have received: method, URL and `Authorization`, or `-`.

@@ -48,6 +48,7 @@ mod measured;
 mod internet;
 mod network;
 mod network_clients;
+mod network_credentials;
 mod newcomer;
 mod orphans;
 mod other_projects;

@@ -99,8 +99,10 @@ class Handler(BaseHTTPRequestHandler):
             self.close_connection = True
         elif path == "/large":
             self.respond(b"x" * (8 << 20))
-        elif path == "/moved":
-            self.respond(b"", 302, headers=[("Location", "https://other.example.com/")])
+        elif path == "/authorization":
+            self.respond(self.headers.get("Authorization", "-").encode())
+        elif path == "/released" and not (self.directory / "released").exists():
+            self.respond(b"", 404)
         elif self.command in ("POST", "PUT"):
             self.respond(b"%d bytes" % len(self.body()))
         else:
