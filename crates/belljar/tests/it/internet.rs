@@ -101,6 +101,11 @@ impl Internet {
         outcome(self.command(place).args(arguments).output().unwrap())
     }
 
+    /// The certificate of the servers' authority, as PEM.
+    pub(crate) fn authority(&self) -> String {
+        fs::read_to_string(self.directory.join("authority.pem")).unwrap()
+    }
+
     /// Lets `/released` be there.
     pub(crate) fn release(&self) {
         fs::write(self.directory.join("released"), "").unwrap();

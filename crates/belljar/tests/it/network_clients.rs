@@ -5,7 +5,7 @@ use belljar_testing::sandboxed;
 use serde_json::{Value, json};
 
 use crate::{
-    command::Place,
+    command::{Place, outcome},
     internet::{Internet, inside},
 };
 
@@ -84,7 +84,7 @@ fn n2_a_certificate_that_no_authority_of_this_machine_signed_is_refused() {
             let script = "curl -sS https://web.example.com/; echo $?; curl -sSk https://web.example.com/";
             command.args(["run", "--json", "-l", "bash", "--command", "curl"]);
             command.args(["--net", "web.example.com", "-c", script]);
-            let result = crate::command::outcome(command.output().unwrap()).json();
+            let result = outcome(command.output().unwrap()).json();
             assert_eq!(result["stdout"], "60\nhello from /", "{result:#}");
             // The control: with the authority, as other tests have it.
             let flags = ["--net", "web.example.com", "--command", "curl"];
@@ -92,6 +92,40 @@ fn n2_a_certificate_that_no_authority_of_this_machine_signed_is_refused() {
             assert_eq!(trusted["stdout"], "hello from /0\nhello from /", "{trusted:#}");
         },
     );
+}
+
+/// What is in the host's files besides certificates stays there, and a cell cannot change its own file.
+#[sandboxed]
+#[test]
+fn n2_a_cell_has_certificates_only_and_cannot_change_them() {
+    inside("network_clients::n2_a_cell_has_certificates_only_and_cannot_change_them", |internet| {
+        let place = Place::new();
+        let key = "-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n-----END PRIVATE KEY-----\n";
+        let roots = format!("{key}{}", internet.authority());
+        let roots = place.file("roots.pem", roots);
+        let run = |code: &str, flags: &[&str]| {
+            let mut command = internet.command(&place);
+            command.env("SSL_CERT_FILE", &roots).args(["run", "--json", "-l", "bash", "-c", code]);
+            outcome(command.args(flags).output().unwrap()).json()
+        };
+        let net = ["--net", "web.example.com"];
+        let code = "cat $SSL_CERT_FILE
+            for change in '>>' '>'; do eval \"echo x $change $SSL_CERT_FILE\" 2>&1 | grep -c 'Permission\\|Read-only'; done
+            rm -f $SSL_CERT_FILE; mv $SSL_CERT_FILE /tmp/x; cat /etc/ssl/certs/ca-certificates.crt";
+        let result = run(code, &net);
+        let bundle = internet.authority().trim().to_owned();
+        assert_eq!(result["stdout"], format!("{bundle}\n1\n1\n{bundle}\n"), "{result:#}");
+        // A value of the caller's own counts, and a file that the caller grants takes the place of a link.
+        let usual = "/etc/ssl/certs/ca-certificates.crt";
+        let own = [&net[..], &["--env", "SSL_CERT_FILE=/mine", "--read", usual]].concat();
+        let result = run(&format!("echo $SSL_CERT_FILE; cksum < {usual}"), &own);
+        let file = std::fs::File::open(usual).unwrap();
+        let sum = outcome(place.command("cksum").stdin(file).output().unwrap()).stdout;
+        assert_eq!(result["stdout"], format!("/mine\n{sum}"), "{result:#}");
+        // Without a host there is no such file.
+        let result = run("ls -d /certificates /etc/ssl; echo ${SSL_CERT_FILE-none}", &[]);
+        assert_eq!(result["stdout"], "none\n", "{result:#}");
+    });
 }
 
 #[sandboxed]
