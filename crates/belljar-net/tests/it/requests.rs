@@ -73,9 +73,11 @@ async fn the_bytes_of_each_request_are_its_own() {
         .await
         .events
         .iter()
-        .filter_map(|event| match event.outcome {
-            ConnectionOutcome::Closed { sent, received, .. } => Some((sent, received)),
-            _ => None,
+        .filter_map(|event| {
+            let ConnectionOutcome::Closed { sent, received, .. } = event.outcome else {
+                return None;
+            };
+            Some((sent, received))
         })
         .collect();
     let [(first_sent, first_received), (second_sent, second_received)] = closed[..] else {

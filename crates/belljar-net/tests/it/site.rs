@@ -279,8 +279,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Guest<S> {
         Some(Answer { status, text })
     }
 
-    /// The same on a connection that the proxy may keep waiting for more of a request: nothing more comes.
-    pub(crate) async fn try_answer(&mut self) -> Option<Answer> {
+    /// The same, and nothing more will come.
+    pub(crate) async fn send_last(&mut self, bytes: &str) -> Option<Answer> {
+        let _ = self.stream.write_all(bytes.as_bytes()).await;
         let _ = self.stream.shutdown().await;
         self.answer().await
     }
