@@ -32,7 +32,7 @@ pub(crate) struct ProxyConnection {
 #[derive(Debug)]
 pub(crate) enum Passage {
     /// Send anything: a rule allows the whole connection, and it is made.
-    Tunnel(OpenedConnection),
+    Tunnel(Box<OpenedConnection>),
     /// Send requests, each of which is decided about. Nothing is resolved yet.
     Requests(RemoteHost),
 }
@@ -116,7 +116,8 @@ impl ProxyConnection {
             Err(refusal) => return Err(self.refuse_event(event, refusal).await),
         };
         let allowed = self.record_allowed(AllowedConnection { host, port, rule, event }).await?;
-        self.connect(&allowed).await.map(Passage::Tunnel)
+        let opened = self.connect(&allowed).await?;
+        Ok(Passage::Tunnel(Box::new(opened)))
     }
 
     /// Decides about one request. `check` sees whether each request to the host is decided about.

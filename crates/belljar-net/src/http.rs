@@ -68,7 +68,7 @@ pub(crate) async fn serve(guest: TcpStream, connection: Arc<ProxyConnection>) {
     let Ok(guest) = upgrade.await else { return };
     let guest = TokioIo::new(guest);
     match passage {
-        Passage::Tunnel(opened) => tunnel::run(&connection, guest, opened).await,
+        Passage::Tunnel(opened) => tunnel::run(&connection, guest, *opened).await,
         Passage::Requests(host) => terminate::run(connection, guest, host, port).await,
     }
 }

@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use crate::{approval::RequestSummary, host::RemoteHost, policy::NetRefusal};
 
-/// More of a text that is no host is not shown.
+/// More of a path, or of a text that is no host, is not shown.
 const MAX_SHOWN_CHARS: usize = 100;
 
 /// A host and a port, as the guest asked for them, to be shown and recorded.
@@ -80,6 +80,17 @@ pub trait ConnectionLog: Debug + Send + Sync {
         &'a self,
         event: &'a ConnectionEvent,
     ) -> Pin<Box<dyn Future<Output = Result<(), LogFailure>> + Send + 'a>>;
+}
+
+impl ConnectionEvent {
+    /// What it is about, for people: `HOST:PORT`, or `METHOD HOST:PORT/PATH` if it is a request.
+    pub fn subject(&self) -> String {
+        let Some(RequestSummary { method, path, .. }) = &self.request else {
+            return self.destination.to_string();
+        };
+        let path: String = path.escape_debug().take(MAX_SHOWN_CHARS).collect();
+        format!("{method} {}{path}", self.destination)
+    }
 }
 
 impl fmt::Display for Destination {

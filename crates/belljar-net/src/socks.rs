@@ -52,7 +52,7 @@ pub(crate) async fn serve(mut guest: TcpStream, connection: Arc<ProxyConnection>
                 return;
             }
             match passage {
-                Passage::Tunnel(opened) => tunnel::run(&connection, guest, opened).await,
+                Passage::Tunnel(opened) => tunnel::run(&connection, guest, *opened).await,
                 Passage::Requests(host) => terminate::run(connection, guest, host, port).await,
             }
         }

@@ -171,7 +171,7 @@ impl ConnectionLog for RunLog {
             };
             let mut blocked = self.blocked();
             if blocked.len() < MAX_BLOCKED_LINES {
-                blocked.push(format!("[blocked] network: {destination}: {refusal}{hint}"));
+                blocked.push(format!("[blocked] network: {}: {refusal}{hint}", event.subject()));
             }
         }
         match &self.next {

@@ -1,4 +1,4 @@
-#![expect(clippy::unwrap_used, reason = "tests")]
+//! The certificates that an authority issues.
 
 use super::*;
 

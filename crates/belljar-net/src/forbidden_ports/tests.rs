@@ -1,4 +1,4 @@
-#![expect(clippy::unwrap_used, reason = "tests")]
+//! Ports on which this process listens.
 
 use std::net::TcpListener;
 

@@ -1,4 +1,4 @@
-#![expect(clippy::unwrap_used, reason = "tests")]
+//! Headers that a rule sets.
 
 use super::*;
 use crate::rules::Secret;

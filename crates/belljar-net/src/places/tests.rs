@@ -1,4 +1,4 @@
-#![expect(clippy::unwrap_used, reason = "tests")]
+//! Places among the connections of a host.
 
 use super::*;
 

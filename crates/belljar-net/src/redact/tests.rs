@@ -1,4 +1,4 @@
-#![expect(clippy::unwrap_used, clippy::string_slice, reason = "tests")]
+//! Secrets in answers, whole and in pieces.
 
 use proptest::prelude::*;
 

@@ -1,4 +1,4 @@
-#![expect(clippy::unwrap_used, reason = "tests")]
+//! Which certificates of servers are accepted.
 
 use std::time::SystemTime;
 

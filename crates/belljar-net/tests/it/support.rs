@@ -10,9 +10,9 @@ use std::{
 };
 
 use belljar_net::{
-    ConnectionApprover, ConnectionEvent, ConnectionLog, ConnectionOutcome, DomainName, ForbiddenPorts, HostPattern, LogFailure,
-    NetLimits, NetPolicy, NetRule, NetRules, NoApprover, NoForbiddenPorts, ProxyContext, Resolver,
-    TlsClient, serve,
+    ConnectionApprover, ConnectionEvent, ConnectionLog, ConnectionOutcome, DomainName,
+    ForbiddenPorts, HostPattern, LogFailure, NetLimits, NetPolicy, NetRule, NetRules, NoApprover,
+    NoForbiddenPorts, ProxyContext, Resolver, RunAuthority, TlsClient, serve,
 };
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},

@@ -62,7 +62,7 @@ impl AuditedConnections {
         AuditRow {
             run_id: self.run_id.clone(),
             call: u32::try_from(event.connection).unwrap_or(u32::MAX),
-            tool: format!("net {}", event.destination),
+            tool: format!("net {}", event.subject()),
             decision: decision.to_owned(),
             reason,
             caller: self.caller.clone(),
