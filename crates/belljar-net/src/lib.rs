@@ -17,6 +17,7 @@ mod host;
 mod http;
 mod log;
 mod meter;
+mod narrow;
 mod path;
 mod pattern;
 mod policy;
@@ -32,6 +33,7 @@ pub use approval::{
 pub use connect::{Resolver, SystemResolver};
 pub use host::{DomainName, RemoteHost, RemoteHostError};
 pub use log::{ConnectionEvent, ConnectionLog, ConnectionOutcome, Destination, LogFailure};
+pub use narrow::ProjectNetRules;
 pub use path::{PathPattern, PathPatternError};
 pub use pattern::{HostPattern, PatternError, PatternHost};
 pub use policy::{NetPolicy, NetRefusal};

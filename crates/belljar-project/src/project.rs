@@ -11,6 +11,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use belljar_config::{
+    ConfigLocations, ConfiguredServer, PROJECT_NAMES, ProjectSettings, STATE_NAME, ToolSettings,
+};
 use belljar_paths::owner::{UntrustedPath, check_place, check_state};
 use belljar_store::{FILE_NAME, Store, StoreError};
 use belljar_tools::{
@@ -19,13 +22,7 @@ use belljar_tools::{
 };
 use thiserror::Error;
 
-use crate::{
-    Executor, Sandbox,
-    config::{
-        ConfigLocations, ConfiguredServer, PROJECT_NAMES, ProjectSettings, STATE_NAME, ToolSettings,
-    },
-    now_ms, watch_owners_in,
-};
+use crate::{Executor, Sandbox, now_ms, watch_owners_in};
 
 /// The running program, which also supervises each MCP server it starts.
 const THIS_PROGRAM: &str = "/proc/self/exe";
