@@ -18,6 +18,7 @@ mod backend;
 mod descriptors;
 mod engines;
 mod executor;
+mod network;
 mod owner;
 mod project;
 mod retention;
@@ -46,6 +47,7 @@ pub use engines::locate_engine;
 pub use executor::{
     Execution, Executor, ResumeError, ResumeOutcome, RunDurability, now_ms, run_status,
 };
+pub use network::{ClientHosts, host_patterns};
 pub use owner::{is_owner_alive, watch_owners_in};
 pub use project::{AcceptError, Acceptance, Project, ProjectError};
 pub use retention::{CollectionReport, RecordCollector, Sweep};

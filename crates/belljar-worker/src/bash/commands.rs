@@ -58,7 +58,7 @@ const POINTLESS: &[(&str, &[&str])] = &[
         },
     ),
     (
-        "there is no network here",
+        "there is no network beyond granted hosts",
         names! {
             "curl" "wget" "ssh" "scp" "sftp" "rsync" "nc" "ncat" "netcat" "socat"
             "telnet" "ftp" "ping" "dig" "nslookup" "host" "traceroute"

@@ -58,7 +58,10 @@ fn the_refusal_says_why() {
             "pip install x",
             "main.sh: line 1: pip: not granted: packages cannot be installed in a cell\n",
         ),
-        ("curl x", "main.sh: line 1: curl: not granted: there is no network here\n"),
+        (
+            "curl x",
+            "main.sh: line 1: curl: not granted: there is no network beyond granted hosts\n",
+        ),
         ("foo_bar", "main.sh: line 1: foo_bar: command not found\n"),
     ] {
         assert_eq!(run(code).printed(Stream::Stderr), said, "{code}");

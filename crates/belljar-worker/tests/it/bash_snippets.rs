@@ -31,7 +31,7 @@ fn what_cannot_be_had_is_told_with_its_remedy() {
     for (code, words) in [
         ("git clone x", "Grant it with --command git."),
         ("python3 -c 1", "Grant it with --command python3."),
-        ("curl http://a.b", "there is no network here"),
+        ("curl http://a.b", "there is no network beyond granted hosts"),
         ("pip install x", "packages cannot be installed in a cell"),
         ("sudo ls", "there is no other user here"),
         ("cat /data/x.csv", "Grant it with --read /data/x.csv."),

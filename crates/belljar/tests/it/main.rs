@@ -46,6 +46,7 @@ mod ledger_support;
 mod mcp_support;
 mod measured;
 mod network;
+mod network_surfaces;
 mod newcomer;
 mod orphans;
 mod other_projects;
