@@ -58,7 +58,7 @@ const POINTLESS: &[(&str, &[&str])] = &[
         },
     ),
     (
-        "the only network is a proxy to granted hosts",
+        "there is no network beyond granted hosts",
         names! {
             "ssh" "scp" "sftp" "rsync" "nc" "ncat" "netcat" "socat"
             "telnet" "ftp" "ping" "dig" "nslookup" "host" "traceroute"

@@ -64,7 +64,7 @@ fn the_refusal_says_why() {
         ),
         (
             "ping x",
-            "main.sh: line 1: ping: not granted: the only network is a proxy to granted hosts\n",
+            "main.sh: line 1: ping: not granted: there is no network beyond granted hosts\n",
         ),
         ("foo_bar", "main.sh: line 1: foo_bar: command not found\n"),
     ] {

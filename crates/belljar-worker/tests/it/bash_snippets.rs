@@ -33,7 +33,7 @@ fn what_cannot_be_had_is_told_with_its_remedy() {
         ("python3 -c 1", "Grant it with --command python3."),
         ("curl http://a.b", "curl needs hosts, too: grant each with --net HOST."),
         ("curl http://a.b", "Grant it with --command curl."),
-        ("ping a.b", "the only network is a proxy to granted hosts"),
+        ("ping a.b", "there is no network beyond granted hosts"),
         ("apt install x", "packages cannot be installed in a cell"),
         ("sudo ls", "there is no other user here"),
         ("cat /data/x.csv", "Grant it with --read /data/x.csv."),

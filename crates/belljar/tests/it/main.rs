@@ -49,6 +49,7 @@ mod internet;
 mod network;
 mod network_clients;
 mod network_credentials;
+mod network_surfaces;
 mod newcomer;
 mod orphans;
 mod other_projects;
