@@ -131,6 +131,12 @@ impl HostPattern {
         narrower
     }
 
+    /// Whether both patterns name some host, whatever the ports.
+    pub(crate) fn shares_host(&self, other: &Self) -> bool {
+        let on_any = |pattern: &Self| Self { host: pattern.host.clone(), port: None };
+        on_any(self).both(&on_any(other)).is_some()
+    }
+
     /// Whether it is an address that was written as an address.
     pub fn is_address(&self) -> bool {
         matches!(self.host, PatternHost::Exactly(RemoteHost::Address(_)))

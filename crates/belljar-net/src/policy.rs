@@ -160,10 +160,14 @@ impl NetPolicy {
         self.granted.is_empty() || self.rules.is_empty()
     }
 
-    /// Whether the proxy has to see the requests to some host, which takes an authority of the run.
+    /// Whether the proxy has to see the requests to some granted host, which takes an authority of the
+    /// run, and a cell that trusts it.
     pub fn sees_requests(&self) -> bool {
         let NetRules { allow, ask, deny } = &*self.rules;
-        allow.iter().chain(ask).chain(deny).any(NetRule::is_about_requests)
+        let is_granted = |rule: &&NetRule| {
+            self.granted.iter().any(|granted| granted.shares_host(&rule.pattern))
+        };
+        allow.iter().chain(ask).chain(deny).filter(is_granted).any(NetRule::is_about_requests)
     }
 
     /// Decides about a host and port.

@@ -173,3 +173,31 @@ fn a_tls_client_has_to_show_the_name_that_was_allowed() {
         assert!(matches!(refusal, Err(NetRefusal::OtherName { .. })), "{host} {shown:?}");
     }
 }
+
+#[test]
+fn only_rules_about_granted_hosts_need_an_authority() {
+    let seen = |hosts: &[&str], pattern: &str, is_deny: bool| {
+        let rule = rule_of_requests(pattern, &["GET"], &[]);
+        let lists = if is_deny { (Vec::new(), vec![rule]) } else { (vec![rule], Vec::new()) };
+        let allow = [lists.0, vec![NetRule::of_host("*.example.net".parse().unwrap())]].concat();
+        let rules = NetRules { allow, deny: lists.1, ..NetRules::default() };
+        granted(hosts, rules).sees_requests()
+    };
+    for is_deny in [false, true] {
+        for (hosts, pattern) in [
+            (&["a.example.org"][..], "a.example.org"),
+            (&["a.example.org"], "*.example.org"),
+            (&["*.example.org"], "a.example.org"),
+            (&["b.example.net", "*.example.org:8443"], "*.a.example.org"),
+        ] {
+            assert!(seen(hosts, pattern, is_deny), "{hosts:?} {pattern}");
+        }
+        for (hosts, pattern) in [
+            (&["b.example.net"][..], "a.example.org"),
+            (&["example.org"], "*.example.org"),
+            (&["192.0.2.1"], "*.example.org"),
+        ] {
+            assert!(!seen(hosts, pattern, is_deny), "{hosts:?} {pattern}");
+        }
+    }
+}

@@ -47,6 +47,7 @@ class Names(dnslib.server.BaseResolver):
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
     directory: pathlib.Path
     sites: dict
 
