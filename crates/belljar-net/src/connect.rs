@@ -6,12 +6,12 @@ use std::{
     io,
     net::{IpAddr, SocketAddr, UdpSocket},
     pin::Pin,
-    time::Duration,
 };
 
-use tokio::{net::TcpStream, time::timeout};
+use tokio::net::TcpStream;
 
 use crate::{
+    forbidden_ports::ForbiddenPorts,
     host::{DomainName, RemoteHost},
     policy::NetRefusal,
     rules::NetRule,
@@ -54,32 +54,42 @@ pub(crate) enum ConnectFailure {
 }
 
 /// Connects to a host that a rule has allowed. If one of its addresses is refused, all are: an answer
-/// that mixes them is not one that the operator meant.
+/// that mixes them is not one that the operator meant. The caller bounds the time.
 pub(crate) async fn connect(
     resolver: &dyn Resolver,
+    ports: &dyn ForbiddenPorts,
     rule: &NetRule,
     host: &RemoteHost,
     port: u16,
-    limit: Duration,
 ) -> Result<(TcpStream, SocketAddr), ConnectFailure> {
-    let connecting = async {
-        let addresses = match host {
-            RemoteHost::Address(address) => vec![*address],
-            RemoteHost::Name(name) => resolver.resolve(name).await.map_err(ConnectFailure::Io)?,
-        };
-        for address in &addresses {
-            check(rule, *address).map_err(ConnectFailure::Refused)?;
-        }
-        connect_to_any(&addresses, port).await.map_err(ConnectFailure::Io)
+    let addresses = match host {
+        RemoteHost::Address(address) => vec![*address],
+        RemoteHost::Name(name) => resolver.resolve(name).await.map_err(ConnectFailure::Io)?,
     };
-    let connected = timeout(limit, connecting).await;
-    connected.unwrap_or_else(|_| Err(ConnectFailure::Io(io::ErrorKind::TimedOut.into())))
+    let addresses: Vec<_> = addresses.iter().map(|it| SocketAddr::new(*it, port)).collect();
+    for address in &addresses {
+        check_address(ports, rule, *address).await.map_err(ConnectFailure::Refused)?;
+    }
+    connect_to_any(&addresses).await.map_err(ConnectFailure::Io)
 }
 
-fn check(rule: &NetRule, address: IpAddr) -> Result<(), NetRefusal> {
+/// Checks an address that an allowed host leads to.
+pub(crate) async fn check_address(
+    ports: &dyn ForbiddenPorts,
+    rule: &NetRule,
+    address: SocketAddr,
+) -> Result<(), NetRefusal> {
+    let (address, port) = (address.ip(), address.port());
     rule.check_address(address)?;
-    let is_refused = !rule.includes_own_addresses() && is_own(address);
-    if is_refused { Err(NetRefusal::OwnAddress { address }) } else { Ok(()) }
+    if !is_own(address) {
+        Ok(())
+    } else if !rule.includes_own_addresses() {
+        Err(NetRefusal::OwnAddress { address })
+    } else if ports.is_forbidden(port).await {
+        Err(NetRefusal::OwnPort { port })
+    } else {
+        Ok(())
+    }
 }
 
 /// Whether an address is one of this machine: only to such an address can a socket be bound.
@@ -90,14 +100,13 @@ fn is_own(address: IpAddr) -> bool {
     }
 }
 
-async fn connect_to_any(addresses: &[IpAddr], port: u16) -> io::Result<(TcpStream, SocketAddr)> {
+async fn connect_to_any(addresses: &[SocketAddr]) -> io::Result<(TcpStream, SocketAddr)> {
     let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
     for address in addresses.iter().take(MAX_ADDRESSES) {
-        let address = SocketAddr::new(*address, port);
-        match TcpStream::connect(address).await {
+        match TcpStream::connect(*address).await {
             Ok(stream) => {
                 let _ = stream.set_nodelay(true);
-                return Ok((stream, address));
+                return Ok((stream, *address));
             }
             Err(error) => last = error,
         }

@@ -1,34 +1,25 @@
 //! One connection of a guest to the proxy, and the connections to servers that it leads to.
 //!
-//! Everything a guest asks for passes [`ProxyConnection::open`]: decide, record, resolve, check, connect.
+//! Everything a guest asks for is decided about and recorded here, before anything is resolved:
+//! connections by [`ProxyConnection::admit`], requests by [`ProxyConnection::allow_request`].
 
 use std::{
     io, mem,
-    net::SocketAddr,
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use crate::{
-    approval::{ConnectionAnswer, ConnectionQuestion},
-    connect::{ConnectFailure, connect},
+    approval::{ConnectionAnswer, ConnectionQuestion, RequestSummary},
+    connect::{ConnectFailure, check_address},
     host::{RemoteHost, RemoteHostError},
     log::{ConnectionEvent, ConnectionOutcome, Destination},
-    meter::{ByteCount, MeteredStream, RunTraffic},
-    policy::{HostDecision, NetRefusal},
+    meter::MeteredStream,
+    policy::{HostDecision, NetRefusal, RequestDecision},
     proxy::{NetLimits, ProxyContext},
+    request::{RequestFault, RequestTarget, Scheme},
     rules::NetRule,
+    state::{OpenedRecord, ProxyState, ServerEnd},
 };
-
-/// The state that all connections of a run share.
-#[derive(Debug)]
-pub(crate) struct ProxyState {
-    context: ProxyContext,
-    traffic: Arc<RunTraffic>,
-    next: AtomicU64,
-}
 
 /// One connection of a guest.
 #[derive(Debug)]
@@ -37,12 +28,22 @@ pub(crate) struct ProxyConnection {
     opened: Mutex<Vec<OpenedRecord>>,
 }
 
-/// A connection to a server, as it is recorded when it ends.
-#[derive(Debug, Clone)]
-pub(crate) struct OpenedRecord {
+/// What a guest may do with a host that it has named.
+#[derive(Debug)]
+pub(crate) enum Passage {
+    /// Send anything: a rule allows the whole connection, and it is made.
+    Tunnel(Box<OpenedConnection>),
+    /// Send requests, each of which is decided about. Nothing is resolved yet.
+    Requests(RemoteHost),
+}
+
+/// A connection or a request that a rule has allowed, and that is recorded.
+#[derive(Debug)]
+pub(crate) struct AllowedConnection {
+    pub(crate) host: RemoteHost,
+    pub(crate) port: u16,
+    pub(crate) rule: NetRule,
     event: ConnectionEvent,
-    address: SocketAddr,
-    count: Arc<ByteCount>,
 }
 
 /// A connection to a server that a rule has allowed.
@@ -52,8 +53,13 @@ pub(crate) struct OpenedConnection {
     pub(crate) host: RemoteHost,
     pub(crate) port: u16,
     pub(crate) rule: NetRule,
+    pub(crate) end: ServerEnd,
     pub(crate) record: OpenedRecord,
 }
+
+/// Whether the proxy decides about each request to a host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct IsSeen(pub(crate) bool);
 
 /// Why there is no connection to a server. It is recorded already.
 #[derive(Debug)]
@@ -62,110 +68,215 @@ pub(crate) enum OpenFailure {
     Failed(Destination, io::Error),
 }
 
-impl ProxyState {
-    pub(crate) fn new(context: ProxyContext) -> Self {
-        let NetLimits { max_sent, max_received, .. } = context.limits;
-        let traffic = RunTraffic { count: ByteCount::default(), max_sent, max_received };
-        Self { context, traffic: Arc::new(traffic), next: AtomicU64::new(1) }
-    }
-
-    /// Writes a report down; returns whether that succeeded.
-    async fn record(&self, event: &ConnectionEvent) -> bool {
-        let recorded = self.context.log.record(event).await;
-        recorded.inspect_err(|error| tracing::error!(%error, "a connection")).is_ok()
-    }
-}
-
 impl ProxyConnection {
     pub(crate) fn new(state: Arc<ProxyState>) -> Self {
         Self { state, opened: Mutex::default() }
     }
 
     pub(crate) fn limits(&self) -> &NetLimits {
-        &self.state.context.limits
+        &self.state.context().limits
     }
 
-    /// Connects to a host that the guest named, if a rule allows it. `check` sees the rule before
-    /// anything is resolved.
-    pub(crate) async fn open(
+    pub(crate) fn context(&self) -> &ProxyContext {
+        self.state.context()
+    }
+
+    /// Decides about a connection to a host that the guest named, and makes it if a rule allows all of it.
+    /// `check` sees the host before anything is resolved.
+    pub(crate) async fn admit(
         &self,
         host: &str,
         port: u16,
         check: impl FnOnce(&RemoteHost) -> Result<(), NetRefusal>,
-    ) -> Result<OpenedConnection, OpenFailure> {
+    ) -> Result<Passage, OpenFailure> {
         match RemoteHost::parse(host) {
-            Ok(host) => self.open_host(host, port, check).await,
+            Ok(host) => self.admit_host(host, port, check).await,
             Err(error) => Err(self.refuse_malformed(host.as_bytes(), port, error).await),
         }
     }
 
     /// The same for a host that is an address or a valid name.
-    pub(crate) async fn open_host(
+    pub(crate) async fn admit_host(
         &self,
         host: RemoteHost,
         port: u16,
         check: impl FnOnce(&RemoteHost) -> Result<(), NetRefusal>,
-    ) -> Result<OpenedConnection, OpenFailure> {
-        let destination = Destination::new(&host, port);
-        let context = &self.state.context;
-        let mut event = self.event(destination.clone(), ConnectionOutcome::Allowed);
-        let rule = match self.decide(&host, port, &mut event, check).await {
+    ) -> Result<Passage, OpenFailure> {
+        let mut event = self.state.event(Destination::new(&host, port), None);
+        let decision = self.state.context().policy.decide_host(&host, port);
+        event.rule = decision.as_ref().ok().map(|decision| decision.rule().to_string());
+        let decision = match decision.and_then(|decision| check(&host).map(|()| decision)) {
+            Err(refusal) => return Err(self.refuse_event(event, refusal).await),
+            Ok(HostDecision::EachRequest(_)) => return Ok(Passage::Requests(host)),
+            Ok(HostDecision::Allow(rule)) => RequestDecision::Allow(rule),
+            Ok(HostDecision::Ask(rule)) => RequestDecision::Ask(rule),
+        };
+        let rule = match self.settle(decision, &mut event).await {
             Ok(rule) => rule,
             Err(refusal) => return Err(self.refuse_event(event, refusal).await),
         };
-        if !self.state.record(&event).await {
-            return Err(OpenFailure::Refused(destination, NetRefusal::NotRecorded));
-        }
-        let limit = context.limits.connect;
-        match connect(&*context.resolver, &rule, &host, port, limit).await {
-            Ok((stream, address)) => {
-                let count = Arc::new(ByteCount::default());
-                let record = OpenedRecord { event, address, count: count.clone() };
-                self.opened().push(record.clone());
-                let stream = MeteredStream { stream, count, run: self.state.traffic.clone() };
-                Ok(OpenedConnection { stream, host, port, rule, record })
+        let allowed = self.record_allowed(AllowedConnection { host, port, rule, event }).await?;
+        let opened = self.connect(&allowed).await?;
+        Ok(Passage::Tunnel(Box::new(opened)))
+    }
+
+    /// Decides about one request. `check` sees whether each request to the host is decided about.
+    pub(crate) async fn allow_request(
+        &self,
+        target: &RequestTarget,
+        request: RequestSummary,
+        check: impl FnOnce(IsSeen) -> Result<(), NetRefusal>,
+    ) -> Result<AllowedConnection, OpenFailure> {
+        let (host, port) = (&target.host, target.port);
+        let decision = self.decide_request(target, &request, check);
+        let mut event = self.state.event(Destination::new(host, port), Some(request));
+        let settled = match decision {
+            Ok(decision) => self.settle(decision, &mut event).await,
+            Err(refusal) => Err(refusal),
+        };
+        match settled {
+            Ok(rule) => {
+                let host = host.clone();
+                self.record_allowed(AllowedConnection { host, port, rule, event }).await
             }
-            Err(ConnectFailure::Refused(refusal)) => Err(self.refuse_event(event, refusal).await),
-            Err(ConnectFailure::Io(error)) => {
-                event.outcome = ConnectionOutcome::Failed { message: error.to_string() };
-                self.state.record(&event).await;
-                Err(OpenFailure::Failed(destination, error))
-            }
+            Err(refusal) => Err(self.refuse_event(event, refusal).await),
         }
     }
 
-    /// The rule that allows a connection, after a person was asked if it says so.
-    async fn decide(
+    fn decide_request(
+        &self,
+        target: &RequestTarget,
+        request: &RequestSummary,
+        check: impl FnOnce(IsSeen) -> Result<(), NetRefusal>,
+    ) -> Result<RequestDecision<'_>, NetRefusal> {
+        let RequestTarget { scheme, host, port } = target;
+        let policy = &self.state.context().policy;
+        let decision = policy.decide_host(host, *port)?;
+        check(IsSeen(matches!(decision, HostDecision::EachRequest(_))))?;
+        let decision = match decision {
+            HostDecision::Allow(rule) => RequestDecision::Allow(rule),
+            HostDecision::Ask(rule) => RequestDecision::Ask(rule),
+            HostDecision::EachRequest(_) => {
+                policy.decide_request(host, *port, &request.method, &request.path)?
+            }
+        };
+        let rule = decision.rule();
+        if *scheme == Scheme::Http && !rule.headers.is_empty() {
+            return Err(NetRefusal::Fault(RequestFault::InClear));
+        }
+        Ok(decision)
+    }
+
+    /// The rule that allows it, after a person was asked if it says so.
+    async fn settle(
+        &self,
+        decision: RequestDecision<'_>,
+        event: &mut ConnectionEvent,
+    ) -> Result<NetRule, NetRefusal> {
+        let rule = decision.rule();
+        event.rule = Some(rule.to_string());
+        if self.state.traffic().is_used_up() {
+            return Err(NetRefusal::Bytes);
+        }
+        if matches!(decision, RequestDecision::Allow(_)) {
+            return Ok(rule.clone());
+        }
+        let (destination, request) = (event.destination.clone(), event.request.clone());
+        let question = ConnectionQuestion { destination, rule: rule.clone(), request };
+        match self.state.context().approver.ask(&question).await {
+            ConnectionAnswer::Approved => Ok(question.rule),
+            ConnectionAnswer::Denied => Err(NetRefusal::NotApproved),
+            ConnectionAnswer::Unanswered => Err(NetRefusal::Unanswered),
+        }
+    }
+
+    async fn record_allowed(
+        &self,
+        allowed: AllowedConnection,
+    ) -> Result<AllowedConnection, OpenFailure> {
+        if self.state.record(&allowed.event).await {
+            return Ok(allowed);
+        }
+        Err(OpenFailure::Refused(allowed.event.destination, NetRefusal::NotRecorded))
+    }
+
+    /// Resolves the name, checks the addresses, and connects to one of them.
+    pub(crate) async fn connect(
+        &self,
+        allowed: &AllowedConnection,
+    ) -> Result<OpenedConnection, OpenFailure> {
+        let AllowedConnection { host, port, rule, event } = allowed;
+        match self.state.dial(rule, host, *port).await {
+            Ok((stream, end)) => {
+                let record = self.open_record(event, end.clone());
+                let (host, rule) = (host.clone(), rule.clone());
+                Ok(OpenedConnection { stream, host, port: *port, rule, end, record })
+            }
+            Err(ConnectFailure::Refused(refusal)) => {
+                Err(self.refuse_event(event.clone(), refusal).await)
+            }
+            Err(ConnectFailure::Io(error)) => Err(self.fail(allowed, error).await),
+        }
+    }
+
+    /// Records that another request is sent on a connection that is open already. The rule of an earlier
+    /// request may have allowed an address that this one's does not.
+    pub(crate) async fn reuse(
+        &self,
+        allowed: &AllowedConnection,
+        end: ServerEnd,
+    ) -> Result<(), OpenFailure> {
+        match check_address(&*self.state.context().ports, &allowed.rule, end.address).await {
+            Ok(()) => {
+                self.open_record(&allowed.event, end);
+                Ok(())
+            }
+            Err(refusal) => Err(self.refuse_event(allowed.event.clone(), refusal).await),
+        }
+    }
+
+    fn open_record(&self, event: &ConnectionEvent, end: ServerEnd) -> OpenedRecord {
+        let record = OpenedRecord::new(event.clone(), end);
+        let mut opened = self.opened();
+        opened.retain(|other| other.event.connection != event.connection);
+        opened.push(record.clone());
+        record
+    }
+
+    /// Records that a server could not be reached.
+    pub(crate) async fn fail(&self, allowed: &AllowedConnection, error: io::Error) -> OpenFailure {
+        let mut event = allowed.event.clone();
+        self.opened().retain(|other| other.event.connection != event.connection);
+        event.outcome = ConnectionOutcome::Failed { message: error.to_string() };
+        self.state.record(&event).await;
+        OpenFailure::Failed(event.destination, error)
+    }
+
+    /// Records that an allowed request is refused after all.
+    pub(crate) async fn refuse_allowed(
+        &self,
+        allowed: AllowedConnection,
+        refusal: NetRefusal,
+    ) -> OpenFailure {
+        self.refuse_event(allowed.event, refusal).await
+    }
+
+    /// Records that a guest misuses a tunnel in which it may send requests.
+    pub(crate) async fn refuse_tunnel(
         &self,
         host: &RemoteHost,
         port: u16,
-        event: &mut ConnectionEvent,
-        check: impl FnOnce(&RemoteHost) -> Result<(), NetRefusal>,
-    ) -> Result<NetRule, NetRefusal> {
-        let context = &self.state.context;
-        let decision = context.policy.decide_host(host, port)?;
-        let (HostDecision::Allow(rule) | HostDecision::Ask(rule) | HostDecision::EachRequest(rule)) =
-            decision;
-        event.rule = Some(rule.to_string());
-        check(host)?;
-        if self.state.traffic.is_used_up() {
-            return Err(NetRefusal::Bytes);
-        }
-        match decision {
-            HostDecision::Allow(rule) => Ok(rule.clone()),
-            HostDecision::Ask(rule) => {
-                let destination = event.destination.clone();
-                let question =
-                    ConnectionQuestion { destination, rule: rule.clone(), request: None };
-                match context.approver.ask(&question).await {
-                    ConnectionAnswer::Approved => Ok(question.rule),
-                    ConnectionAnswer::Denied => Err(NetRefusal::NotApproved),
-                    ConnectionAnswer::Unanswered => Err(NetRefusal::Unanswered),
-                }
-            }
-            // The proxy cannot see the requests yet.
-            HostDecision::EachRequest(_) => Err(NetRefusal::Request),
-        }
+        refusal: NetRefusal,
+    ) -> OpenFailure {
+        self.refuse_event(self.state.event(Destination::new(host, port), None), refusal).await
+    }
+
+    /// Records that a guest and the proxy do not come to speak TLS in such a tunnel.
+    pub(crate) async fn fail_tunnel(&self, host: &RemoteHost, port: u16, error: io::Error) {
+        let mut event = self.state.event(Destination::new(host, port), None);
+        let message = format!("no TLS with the program: {error}");
+        event.outcome = ConnectionOutcome::Failed { message };
+        self.state.record(&event).await;
     }
 
     /// Records that the guest named no host.
@@ -175,7 +286,7 @@ impl ProxyConnection {
         port: u16,
         error: RemoteHostError,
     ) -> OpenFailure {
-        let event = self.event(Destination::malformed(text, port), ConnectionOutcome::Allowed);
+        let event = self.state.event(Destination::malformed(text, port), None);
         self.refuse_event(event, NetRefusal::Malformed(error)).await
     }
 
@@ -188,16 +299,9 @@ impl ProxyConnection {
     /// Records the end of all connections to servers.
     pub(crate) async fn close_all(&self) {
         let opened = mem::take(&mut *self.opened());
-        for OpenedRecord { mut event, address, count } in opened {
-            let (sent, received) = (count.sent(), count.received());
-            event.outcome = ConnectionOutcome::Closed { address, sent, received };
-            self.state.record(&event).await;
+        for record in opened {
+            self.state.record_closed(record).await;
         }
-    }
-
-    fn event(&self, destination: Destination, outcome: ConnectionOutcome) -> ConnectionEvent {
-        let connection = self.state.next.fetch_add(1, Ordering::Relaxed);
-        ConnectionEvent { connection, destination, rule: None, outcome }
     }
 
     async fn refuse_event(&self, mut event: ConnectionEvent, refusal: NetRefusal) -> OpenFailure {

@@ -10,30 +10,48 @@
 
 mod address;
 mod approval;
+mod authority;
+mod body;
 mod client_hello;
 mod connect;
 mod connection;
+mod forbidden_ports;
+mod forward;
+mod headers;
 mod host;
 mod http;
 mod log;
 mod meter;
+mod narrow;
 mod path;
 mod pattern;
+mod places;
 mod policy;
 mod proxy;
+mod redact;
+mod request;
 mod rules;
+mod server;
 mod socks;
+mod state;
+mod terminate;
+mod tls_client;
 mod tunnel;
 
 pub use address::AddressClass;
 pub use approval::{
     ConnectionAnswer, ConnectionApprover, ConnectionQuestion, NoApprover, RequestSummary,
 };
+pub use authority::{AuthorityError, RunAuthority};
 pub use connect::{Resolver, SystemResolver};
+pub use forbidden_ports::{BelljarPorts, ForbiddenPorts, NoForbiddenPorts};
 pub use host::{DomainName, RemoteHost, RemoteHostError};
 pub use log::{ConnectionEvent, ConnectionLog, ConnectionOutcome, Destination, LogFailure};
+pub use narrow::ProjectNetRules;
 pub use path::{PathPattern, PathPatternError};
 pub use pattern::{HostPattern, PatternError, PatternHost};
 pub use policy::{NetPolicy, NetRefusal};
 pub use proxy::{NetLimits, ProxyContext, serve};
+pub use request::RequestFault;
 pub use rules::{HeaderRule, NetRule, NetRuleError, NetRules, Secret};
+pub use tls_client::TlsClient;

@@ -4,9 +4,9 @@ use std::{fmt, fmt::Debug, future::Future, net::SocketAddr, pin::Pin};
 
 use thiserror::Error;
 
-use crate::{host::RemoteHost, policy::NetRefusal};
+use crate::{approval::RequestSummary, host::RemoteHost, policy::NetRefusal};
 
-/// More of a text that is no host is not shown.
+/// More of a path, or of a text that is no host, is not shown.
 const MAX_SHOWN_CHARS: usize = 100;
 
 /// A host and a port, as the guest asked for them, to be shown and recorded.
@@ -36,6 +36,8 @@ pub struct ConnectionEvent {
     pub connection: u64,
     /// Where it goes.
     pub destination: Destination,
+    /// The request, if it is about one that the proxy has seen.
+    pub request: Option<RequestSummary>,
     /// The rule that allowed it, as the operator wrote it; `None` if none did.
     pub rule: Option<String>,
     /// What became of it.
@@ -78,6 +80,17 @@ pub trait ConnectionLog: Debug + Send + Sync {
         &'a self,
         event: &'a ConnectionEvent,
     ) -> Pin<Box<dyn Future<Output = Result<(), LogFailure>> + Send + 'a>>;
+}
+
+impl ConnectionEvent {
+    /// What it is about, for people: `HOST:PORT`, or `METHOD HOST:PORT/PATH` if it is a request.
+    pub fn subject(&self) -> String {
+        let Some(RequestSummary { method, path, .. }) = &self.request else {
+            return self.destination.to_string();
+        };
+        let path: String = path.escape_debug().take(MAX_SHOWN_CHARS).collect();
+        format!("{method} {}{path}", self.destination)
+    }
 }
 
 impl fmt::Display for Destination {

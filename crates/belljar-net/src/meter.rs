@@ -13,6 +13,7 @@ use std::{
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::TcpStream,
+    sync::OwnedSemaphorePermit,
 };
 
 /// Bytes moved, from the guest's side.
@@ -36,6 +37,8 @@ pub(crate) struct MeteredStream {
     pub(crate) stream: TcpStream,
     pub(crate) count: Arc<ByteCount>,
     pub(crate) run: Arc<RunTraffic>,
+    /// One of its host's places.
+    pub(crate) _place: OwnedSemaphorePermit,
 }
 
 impl ByteCount {

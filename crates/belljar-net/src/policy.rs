@@ -9,6 +9,7 @@ use crate::{
     host::{DomainName, RemoteHost, RemoteHostError},
     path::is_ambiguous,
     pattern::HostPattern,
+    request::RequestFault,
     rules::{NetRule, NetRules},
 };
 
@@ -101,6 +102,21 @@ pub enum NetRefusal {
         /// The other name, or what is there instead of a name.
         named: String,
     },
+    /// Belljar itself listens there.
+    #[error("Belljar listens on port {port} of this machine, and no rule can allow that")]
+    OwnPort {
+        /// The port.
+        port: u16,
+    },
+    /// The host has as many connections as it may have.
+    #[error("the run has all the connections to this host that it may have")]
+    HostConnections,
+    /// The request itself is at fault.
+    #[error("{0}")]
+    Fault(RequestFault),
+    /// The rules are about requests, and there is no certificate with which to see them.
+    #[error("rules are about the requests to this host, and they cannot be seen")]
+    NoAuthority,
     /// Plain HTTP to the port of HTTPS.
     #[error("plain HTTP to port 443")]
     PlainHttp,
@@ -110,6 +126,20 @@ pub enum NetRefusal {
     /// The connection could not be written to the audit log.
     #[error("the connection could not be recorded")]
     NotRecorded,
+}
+
+impl<'a> HostDecision<'a> {
+    pub(crate) const fn rule(self) -> &'a NetRule {
+        let (Self::Allow(rule) | Self::Ask(rule) | Self::EachRequest(rule)) = self;
+        rule
+    }
+}
+
+impl<'a> RequestDecision<'a> {
+    pub(crate) const fn rule(self) -> &'a NetRule {
+        let (Self::Allow(rule) | Self::Ask(rule)) = self;
+        rule
+    }
 }
 
 impl NetPolicy {

@@ -10,13 +10,9 @@ use tokio::{
 };
 
 use crate::{
-    approval::ConnectionApprover,
-    connect::Resolver,
-    connection::{ProxyConnection, ProxyState},
-    http,
-    log::ConnectionLog,
-    policy::NetPolicy,
-    socks,
+    approval::ConnectionApprover, authority::RunAuthority, connect::Resolver,
+    connection::ProxyConnection, forbidden_ports::ForbiddenPorts, http, log::ConnectionLog,
+    policy::NetPolicy, socks, state::ProxyState, tls_client::TlsClient,
 };
 
 /// The first byte of SOCKS5. No HTTP method begins with it.
@@ -31,6 +27,8 @@ const NO_DESCRIPTOR: Duration = Duration::from_millis(20);
 pub struct NetLimits {
     /// Connections of the guest at the same time; more wait in the listener's backlog.
     pub connections: usize,
+    /// Connections to one host at the same time; more wait, as long as a connection may take to be made.
+    pub connections_per_host: usize,
     /// Bytes that all connections together may send.
     pub max_sent: u64,
     /// Bytes that all connections together may receive.
@@ -45,6 +43,7 @@ impl Default for NetLimits {
     fn default() -> Self {
         Self {
             connections: 32,
+            connections_per_host: 16,
             max_sent: 1 << 30,
             max_received: 4 << 30,
             connect: Duration::from_secs(10),
@@ -66,6 +65,12 @@ pub struct ProxyContext {
     pub log: Arc<dyn ConnectionLog>,
     /// Asks a person about what a rule does not allow by itself.
     pub approver: Arc<dyn ConnectionApprover>,
+    /// Makes TLS connections to servers, for requests that the proxy sees.
+    pub tls: Arc<TlsClient>,
+    /// Issues the certificates that the guest sees then. Without it, only plain HTTP can be seen.
+    pub authority: Option<Arc<RunAuthority>>,
+    /// The ports of this machine that no rule reaches.
+    pub ports: Arc<dyn ForbiddenPorts>,
 }
 
 /// Serves the connections of a cell until `stop` completes; then ends and records all of them.
@@ -128,7 +133,7 @@ async fn serve_one(guest: TcpStream, connection: Arc<ProxyConnection>) {
     let peeked = timeout(connection.limits().head, guest.peek(&mut first)).await;
     let _ = guest.set_nodelay(true);
     match (peeked, first) {
-        (Ok(Ok(1)), [SOCKS5]) => socks::serve(guest, &connection).await,
+        (Ok(Ok(1)), [SOCKS5]) => socks::serve(guest, connection).await,
         (Ok(Ok(1)), _) => http::serve(guest, connection).await,
         _ => {}
     }

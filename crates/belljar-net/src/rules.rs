@@ -6,8 +6,8 @@ use std::fmt;
 use thiserror::Error;
 
 use crate::{
-    address::AddressClass, host::RemoteHost, path::PathPattern, pattern::HostPattern,
-    policy::NetRefusal,
+    address::AddressClass, headers::checked, host::RemoteHost, path::PathPattern,
+    pattern::HostPattern, policy::NetRefusal,
 };
 
 /// One rule. Without methods, paths and headers it is about whole connections; with them, about each
@@ -65,6 +65,16 @@ pub enum NetRuleError {
     /// Headers for a port on which requests are not encrypted.
     #[error("`{0}`: headers need HTTPS; name another port than 80")]
     HeadersInClear(HostPattern),
+    /// A header that no request can have, or one that belongs to the connection.
+    #[error(
+        "`{pattern}`: the header `{name}` cannot be set: it needs a valid name that is not about the connection, and a value of one line"
+    )]
+    Header {
+        /// The hosts of the rule.
+        pattern: HostPattern,
+        /// The name of the header.
+        name: String,
+    },
     /// A method that can never be allowed.
     #[error("`{pattern}`: the method `{method}` cannot be allowed")]
     Method {
@@ -91,7 +101,8 @@ impl NetRule {
     /// Checks what the fields demand of each other.
     ///
     /// # Errors
-    /// Headers without an exact host, HTTPS, methods and paths; a method that is none.
+    /// Headers without an exact host, HTTPS, methods and paths; a header that cannot be set; a method that
+    /// is none.
     pub fn checked(self) -> Result<Self, NetRuleError> {
         let pattern = || self.pattern.clone();
         let is_method = |text: &str| {
@@ -101,6 +112,9 @@ impl NetRule {
         };
         if let Some(method) = self.methods.iter().find(|method| !is_method(method)) {
             return Err(NetRuleError::Method { pattern: pattern(), method: method.clone() });
+        }
+        if let Some(header) = self.headers.iter().find(|header| checked(header).is_err()) {
+            return Err(NetRuleError::Header { pattern: pattern(), name: header.name.clone() });
         }
         if !self.headers.is_empty() {
             if !self.pattern.is_exact() {
@@ -207,3 +221,6 @@ impl fmt::Display for NetRule {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

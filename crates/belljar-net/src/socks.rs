@@ -1,6 +1,9 @@
 //! SOCKS5 with remote names (RFC 1928): connections only, no authentication, no UDP.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::{
+    net::{Ipv4Addr, Ipv6Addr},
+    sync::Arc,
+};
 
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -9,9 +12,9 @@ use tokio::{
 };
 
 use crate::{
-    connection::{OpenFailure, OpenedConnection, ProxyConnection},
+    connection::{OpenFailure, Passage, ProxyConnection},
     host::{RemoteHost, RemoteHostError},
-    tunnel,
+    terminate, tunnel,
 };
 
 const VERSION: u8 = 5;
@@ -33,20 +36,24 @@ enum SocksReply {
 }
 
 /// Serves one connection whose first byte says SOCKS5.
-pub(crate) async fn serve(mut guest: TcpStream, connection: &ProxyConnection) {
+pub(crate) async fn serve(mut guest: TcpStream, connection: Arc<ProxyConnection>) {
     let opened = timeout(connection.limits().head, read_request(&mut guest)).await;
     let Ok(Some(request)) = opened else { return };
-    let opened = match request {
+    let (admitted, port) = match request {
         SocksRequest::Other(reply) => {
             let _ = answer(&mut guest, reply).await;
             return;
         }
-        SocksRequest::Connect { host, port } => open(connection, &host, port).await,
+        SocksRequest::Connect { host, port } => (open(&connection, &host, port).await, port),
     };
-    match opened {
-        Ok(opened) => {
-            if answer(&mut guest, SocksReply::Connected).await.is_some() {
-                tunnel::run(connection, guest, opened).await;
+    match admitted {
+        Ok(passage) => {
+            if answer(&mut guest, SocksReply::Connected).await.is_none() {
+                return;
+            }
+            match passage {
+                Passage::Tunnel(opened) => tunnel::run(&connection, guest, *opened).await,
+                Passage::Requests(host) => terminate::run(connection, guest, host, port).await,
             }
         }
         Err(failure) => {
@@ -79,11 +86,11 @@ async fn open(
     connection: &ProxyConnection,
     host: &SocksHost,
     port: u16,
-) -> Result<OpenedConnection, OpenFailure> {
+) -> Result<Passage, OpenFailure> {
     match host {
-        SocksHost::Address(host) => connection.open_host(host.clone(), port, |_| Ok(())).await,
+        SocksHost::Address(host) => connection.admit_host(host.clone(), port, |_| Ok(())).await,
         SocksHost::Name(name) => match std::str::from_utf8(name) {
-            Ok(name) => connection.open(name, port, |_| Ok(())).await,
+            Ok(name) => connection.admit(name, port, |_| Ok(())).await,
             Err(_) => Err(connection.refuse_malformed(name, port, RemoteHostError::NotAName).await),
         },
     }

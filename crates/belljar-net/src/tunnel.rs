@@ -39,7 +39,7 @@ pub(crate) async fn run(
     guest: impl AsyncRead + AsyncWrite + Unpin,
     opened: OpenedConnection,
 ) {
-    let OpenedConnection { stream, host, port, rule, record } = opened;
+    let OpenedConnection { stream, host, port, rule, record, .. } = opened;
     let (mut from_guest, mut to_guest) = split(guest);
     let (from_server, mut to_server) = split(stream);
     let is_tls_demanded = rule.demands_tls(port);

@@ -15,7 +15,6 @@ use belljar_contract::{
     EngineName, ErrorCode, LimitExcess, Limits, RunError, RunId, RunRequest, RunResult,
 };
 use belljar_jail::{CellKind, NetworkAccess, ZygotePlan};
-use belljar_net::NetPolicy;
 use belljar_wire::GuestGrants;
 use tokio::{
     sync::{Semaphore, SemaphorePermit, oneshot},
@@ -28,7 +27,7 @@ use crate::{
     cell_limits::{cell_limits, parked_limits},
     files::{AbandonOnDrop, CollectedFiles, Leftovers},
     grants::{self, CheckedGrants, OpenWorkspace},
-    network::{self, NetworkOptions, RunNetwork},
+    network::{self, NetworkOptions, RunNetwork, RunReach},
     pool::Pool,
     pools::Pools,
     result_builder::ResultBuilder,
@@ -113,7 +112,7 @@ struct AdmittedRun<'a> {
     guest: GuestGrants,
     workspace: Option<OpenWorkspace>,
     written: Vec<WrittenTree>,
-    network: NetPolicy,
+    network: RunReach,
 }
 
 impl Host {
@@ -185,7 +184,10 @@ impl Host {
         mut abort: Pin<&mut impl Future<Output = ()>>,
     ) -> Result<ReturnedValue, RunError> {
         let AdmittedRun { mut cell, permit, pool, guest, workspace, written, network } = run;
-        let network = start_network(&mut cell, network, options)?;
+        let mut network = start_network(&mut cell, network, options)?;
+        if let Some(lines) = network.as_mut().and_then(RunNetwork::lines) {
+            result.transcript.take_lines_of(lines);
+        }
         let refill = refill_once_dropped(pool);
         // A guard, because the caller may drop this future.
         let guard = self.written_trees(written).guard(cell.body.keeper());
@@ -196,10 +198,8 @@ impl Host {
         let started = Instant::now();
         let run = run::drive(&mut cell, spec, &mut result.transcript, abort.as_mut()).await;
         if let Some(network) = network {
-            for line in network.stop().await {
-                // Too many of them end nothing: the run has ended.
-                let _ = result.transcript.log(line.as_bytes());
-            }
+            network.stop().await;
+            result.transcript.log_last_host_lines();
         }
         result.ended(started, &run);
         let CellRunOutcome { outcome, work, reports, .. } = run;
@@ -329,7 +329,7 @@ impl Host {
         let network = NetworkOptions::default();
         let engines = &*self.pools.engines;
         let checked = grants::check(request, engines, &self.protected, &survey, &network)?;
-        if !checked.network.is_empty() {
+        if !checked.network.policy.is_empty() {
             let message = "a session cannot be granted hosts yet";
             return Err(RunError::new(ErrorCode::RequestInvalid, message)
                 .with_hint("grant them to a run without a session"));
@@ -352,7 +352,7 @@ impl Host {
             grants::check(request, &*self.pools.engines, &self.protected, &survey, network)?;
         let permit = self.cells.acquire().await;
         let permit = permit.map_err(|_| run::aborted())?;
-        let pool = self.pools.get(zygote, network::access(&network)).await;
+        let pool = self.pools.get(zygote, network::access(&network.policy)).await;
         let pool = pool.map_err(|error| launch_failure(&error))?;
         let limits = cell_limits(&request.limits);
         let cell = if grants.is_empty() {
@@ -393,11 +393,11 @@ impl Host {
 /// Starts the proxy of a run that may reach hosts.
 fn start_network(
     cell: &mut Cell,
-    policy: NetPolicy,
+    reach: RunReach,
     options: NetworkOptions,
 ) -> Result<Option<RunNetwork>, RunError> {
     let Some(listener) = cell.body.take_listener() else { return Ok(None) };
-    let started = RunNetwork::start(listener, policy, options).map_err(|error| {
+    let started = RunNetwork::start(listener, reach, options).map_err(|error| {
         RunError::new(ErrorCode::SandboxFailed, format!("could not start the proxy: {error}"))
     });
     started.map(Some)

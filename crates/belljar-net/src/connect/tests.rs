@@ -3,8 +3,7 @@
 use tokio::net::TcpListener;
 
 use super::*;
-
-const LIMIT: Duration = Duration::from_secs(5);
+use crate::forbidden_ports::{BelljarPorts, NoForbiddenPorts};
 
 #[derive(Debug)]
 struct FixedAddresses(Vec<IpAddr>);
@@ -39,7 +38,7 @@ async fn attempt(
     port: u16,
 ) -> Result<SocketAddr, String> {
     let host = RemoteHost::parse(host).expect("a host");
-    match connect(resolver, rule, &host, port, LIMIT).await {
+    match connect(resolver, &NoForbiddenPorts, rule, &host, port).await {
         Ok((_, address)) => Ok(address),
         Err(ConnectFailure::Refused(refusal)) => Err(refusal.to_string()),
         Err(ConnectFailure::Io(error)) => Err(error.to_string()),
@@ -77,4 +76,18 @@ async fn one_refused_address_refuses_the_name() {
 fn own_addresses_are_known() {
     assert!(is_own("127.0.0.1".parse().expect("an address")));
     assert!(!is_own("1.1.1.1".parse().expect("an address")));
+}
+
+#[tokio::test]
+async fn a_port_on_which_belljar_listens_is_never_reached() {
+    let (_listener, port) = server().await;
+    let address = SocketAddr::new("127.0.0.1".parse().expect("an address"), port);
+    for rule in [rule("db.example.org", true), rule("127.0.0.1", false)] {
+        let refused = check_address(&BelljarPorts, &rule, address).await;
+        assert_eq!(refused, Err(NetRefusal::OwnPort { port }));
+        // Controls: another program's port, and the same port of another machine.
+        assert_eq!(check_address(&NoForbiddenPorts, &rule, address).await, Ok(()));
+        let other = SocketAddr::new("198.51.100.1".parse().expect("an address"), port);
+        assert_eq!(check_address(&BelljarPorts, &rule, other).await, Ok(()));
+    }
 }

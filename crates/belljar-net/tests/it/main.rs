@@ -1,6 +1,10 @@
 //! The proxy against real servers on loopback, with a resolver of the test's own.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test program")]
 
+mod credentials;
 mod http;
+mod requests;
+mod site;
 mod support;
+mod termination;
 mod tunnels;

@@ -10,8 +10,9 @@ use std::{
 };
 
 use belljar_net::{
-    ConnectionEvent, ConnectionLog, ConnectionOutcome, DomainName, HostPattern, LogFailure,
-    NetLimits, NetPolicy, NetRule, NetRules, NoApprover, ProxyContext, Resolver, serve,
+    ConnectionApprover, ConnectionEvent, ConnectionLog, ConnectionOutcome, DomainName,
+    ForbiddenPorts, HostPattern, LogFailure, NetLimits, NetPolicy, NetRule, NetRules, NoApprover,
+    NoForbiddenPorts, ProxyContext, Resolver, RunAuthority, TlsClient, serve,
 };
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -62,6 +63,33 @@ pub(crate) struct Proxy {
     serving: JoinHandle<io::Result<()>>,
 }
 
+/// What a proxy is started with.
+#[derive(Debug)]
+pub(crate) struct Setup {
+    pub(crate) rules: NetRules,
+    pub(crate) limits: NetLimits,
+    pub(crate) approver: Arc<dyn ConnectionApprover>,
+    pub(crate) tls: Arc<TlsClient>,
+    pub(crate) authority: Option<Arc<RunAuthority>>,
+    pub(crate) ports: Arc<dyn ForbiddenPorts>,
+    pub(crate) log_fails: bool,
+}
+
+impl Setup {
+    /// Everything that the rules name is granted.
+    pub(crate) fn of(rules: NetRules) -> Self {
+        Self {
+            rules,
+            limits: NetLimits::default(),
+            approver: Arc::new(NoApprover),
+            tls: TlsClient::of_machine(),
+            authority: None,
+            ports: Arc::new(NoForbiddenPorts),
+            log_fails: false,
+        }
+    }
+}
+
 /// What a proxy has reported and resolved.
 pub(crate) struct Reports {
     pub(crate) events: Vec<ConnectionEvent>,
@@ -81,17 +109,26 @@ impl Proxy {
     ) -> Self {
         let granted: Vec<HostPattern> = patterns.iter().map(|text| text.parse().unwrap()).collect();
         let private = |pattern| NetRule { private: true, ..NetRule::of_host(pattern) };
-        let allow = granted.iter().cloned().map(private).collect();
+        let allow = granted.into_iter().map(private).collect();
         let rules = NetRules { allow, ..NetRules::default() };
-        let policy = NetPolicy::new(granted, Arc::new(rules));
+        Self::start_setup(Setup { limits, log_fails, ..Setup::of(rules) }).await
+    }
+
+    pub(crate) async fn start_setup(setup: Setup) -> Self {
+        let Setup { rules, limits, approver, tls, authority, ports, log_fails } = setup;
+        let policy = NetPolicy::new(rules.patterns().cloned().collect(), Arc::new(rules));
         let names = Arc::new(LocalNames::default());
         let log = Arc::new(Log { fails: log_fails, ..Log::default() });
+        let (resolver, log_of_proxy) = (names.clone(), log.clone());
         let context = ProxyContext {
             policy,
             limits,
-            resolver: names.clone(),
-            log: log.clone(),
-            approver: Arc::new(NoApprover),
+            resolver,
+            log: log_of_proxy,
+            approver,
+            tls,
+            authority,
+            ports,
         };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -180,7 +217,7 @@ pub(crate) async fn echo_server() -> u16 {
     .await
 }
 
-async fn server<F>(serve: impl Fn(TcpStream) -> F + Send + 'static) -> u16
+pub(crate) async fn server<F>(serve: impl Fn(TcpStream) -> F + Send + 'static) -> u16
 where
     F: Future<Output = io::Result<()>> + Send + 'static,
 {

@@ -1,0 +1,110 @@
+//! The ports of this machine that no rule reaches: those on which Belljar itself listens.
+//!
+//! Whoever reaches the HTTP API of a Belljar can start runs with it. A rule may name an address of this
+//! machine, and mean another service there.
+
+use std::{
+    collections::BTreeSet,
+    fmt::Debug,
+    fs,
+    future::Future,
+    os::unix::fs::MetadataExt as _,
+    path::{Path, PathBuf},
+    pin::Pin,
+};
+
+use tokio::task::spawn_blocking;
+
+/// The state of a listening socket in `/proc/net/tcp`.
+const LISTENING: &str = "0A";
+/// The name of the program, whichever file it is in.
+const PROGRAM: &str = "belljar";
+
+/// Knows the ports of this machine that no rule reaches.
+pub trait ForbiddenPorts: Debug + Send + Sync {
+    /// Whether a connection to this port of this machine is refused, whatever the rules say.
+    fn is_forbidden<'a>(&'a self, port: u16) -> Pin<Box<dyn Future<Output = bool> + Send + 'a>>;
+}
+
+/// The ports on which this process listens, and other processes of the same program. The kernel is asked
+/// each time, so nothing has to be registered. Processes of other users can be seen by root only.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct BelljarPorts;
+
+impl ForbiddenPorts for BelljarPorts {
+    fn is_forbidden<'a>(&'a self, port: u16) -> Pin<Box<dyn Future<Output = bool> + Send + 'a>> {
+        Box::pin(async move {
+            // What cannot be found out is refused.
+            spawn_blocking(move || is_of_belljar(port)).await.unwrap_or(true)
+        })
+    }
+}
+
+/// No port is forbidden: for tests, whose servers are in the same process.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoForbiddenPorts;
+
+impl ForbiddenPorts for NoForbiddenPorts {
+    fn is_forbidden<'a>(&'a self, _port: u16) -> Pin<Box<dyn Future<Output = bool> + Send + 'a>> {
+        Box::pin(std::future::ready(false))
+    }
+}
+
+fn is_of_belljar(port: u16) -> bool {
+    let Some(listening) = listening_sockets(port) else { return true };
+    if listening.is_empty() {
+        return false;
+    }
+    let holds_one = |process: &Path| {
+        let links = fs::read_dir(process.join("fd")).into_iter().flatten().flatten();
+        let mut targets = links.filter_map(|link| fs::read_link(link.path()).ok());
+        targets.any(|target| listening.iter().any(|socket| target == Path::new(socket)))
+    };
+    let own = Path::new("/proc/self");
+    holds_one(own) || processes_of_program(own).iter().any(|process| holds_one(process))
+}
+
+/// The sockets that listen on a port in this network namespace, as links in `/proc/PID/fd` name them.
+fn listening_sockets(port: u16) -> Option<BTreeSet<String>> {
+    let ipv4 = fs::read_to_string("/proc/self/net/tcp").ok()?;
+    // A kernel may have no IPv6.
+    let ipv6 = fs::read_to_string("/proc/self/net/tcp6").unwrap_or_default();
+    let lines = ipv4.lines().chain(ipv6.lines());
+    Some(lines.filter_map(|line| listening_socket(line, port)).collect())
+}
+
+/// The socket of a line, if it listens on a port. Columns: number, local address, remote address, state,
+/// queues, timer, retransmissions, user, timeout, inode.
+fn listening_socket(line: &str, port: u16) -> Option<String> {
+    let mut columns = line.split_ascii_whitespace();
+    let (_, local) = columns.nth(1)?.rsplit_once(':')?;
+    let is_port = u16::from_str_radix(local, 16) == Ok(port);
+    let is_listening = columns.nth(1)? == LISTENING;
+    let inode = columns.nth(5)?;
+    (is_port && is_listening).then(|| format!("socket:[{inode}]"))
+}
+
+/// Other processes that run the same file, or one of the same name.
+fn processes_of_program(own: &Path) -> Vec<PathBuf> {
+    let identity = |process: &Path| {
+        fs::metadata(process.join("exe")).map(|file| (file.dev(), file.ino())).ok()
+    };
+    let own = identity(own);
+    let is_same = |process: &PathBuf| {
+        let program = fs::read_link(process.join("exe")).unwrap_or_default();
+        let name = program.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        // The kernel says so when the file was replaced by another version.
+        let is_named = name.strip_suffix(" (deleted)").unwrap_or(name) == PROGRAM;
+        is_named || (own.is_some() && identity(process) == own)
+    };
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let is_process = |name: &str| name.bytes().all(|byte| byte.is_ascii_digit());
+    entries
+        .filter(|entry| entry.file_name().to_str().is_some_and(is_process))
+        .map(|entry| entry.path())
+        .filter(is_same)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

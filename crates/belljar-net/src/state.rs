@@ -1,0 +1,122 @@
+//! What all connections of one run share: its context, its bytes, the places of its hosts, its records.
+
+use std::{
+    io,
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use tokio::time::timeout;
+
+use crate::{
+    approval::RequestSummary,
+    connect::{ConnectFailure, connect},
+    host::RemoteHost,
+    log::{ConnectionEvent, ConnectionOutcome, Destination},
+    meter::{ByteCount, MeteredStream, RunTraffic},
+    places::HostPlaces,
+    policy::NetRefusal,
+    proxy::{NetLimits, ProxyContext},
+    rules::NetRule,
+};
+
+/// The state that all connections of a run share.
+#[derive(Debug)]
+pub(crate) struct ProxyState {
+    context: ProxyContext,
+    traffic: Arc<RunTraffic>,
+    places: HostPlaces,
+    next: AtomicU64,
+}
+
+/// Where a connection leads, and how many bytes it has moved.
+#[derive(Debug, Clone)]
+pub(crate) struct ServerEnd {
+    pub(crate) address: SocketAddr,
+    count: Arc<ByteCount>,
+}
+
+/// A connection to a server, as it is recorded when it, or the request on it, ends.
+#[derive(Debug, Clone)]
+pub(crate) struct OpenedRecord {
+    pub(crate) event: ConnectionEvent,
+    end: ServerEnd,
+    /// The bytes that earlier requests on the same connection have sent and received.
+    before: (u64, u64),
+}
+
+impl OpenedRecord {
+    pub(crate) fn new(event: ConnectionEvent, end: ServerEnd) -> Self {
+        let before = (end.count.sent(), end.count.received());
+        Self { event, end, before }
+    }
+}
+
+impl ProxyState {
+    pub(crate) fn new(context: ProxyContext) -> Self {
+        let NetLimits { max_sent, max_received, .. } = context.limits;
+        let traffic = RunTraffic { count: ByteCount::default(), max_sent, max_received };
+        let places = HostPlaces::new(context.limits.connections_per_host);
+        Self { context, traffic: Arc::new(traffic), places, next: AtomicU64::new(1) }
+    }
+
+    pub(crate) fn context(&self) -> &ProxyContext {
+        &self.context
+    }
+
+    /// The bytes of the whole run.
+    pub(crate) fn traffic(&self) -> &RunTraffic {
+        &self.traffic
+    }
+
+    /// A report about a connection or request that has no number yet.
+    pub(crate) fn event(
+        &self,
+        destination: Destination,
+        request: Option<RequestSummary>,
+    ) -> ConnectionEvent {
+        let connection = self.next.fetch_add(1, Ordering::Relaxed);
+        let outcome = ConnectionOutcome::Allowed;
+        ConnectionEvent { connection, destination, request, rule: None, outcome }
+    }
+
+    /// Writes a report down; returns whether that succeeded.
+    pub(crate) async fn record(&self, event: &ConnectionEvent) -> bool {
+        let recorded = self.context.log.record(event).await;
+        recorded.inspect_err(|error| tracing::error!(%error, "a connection")).is_ok()
+    }
+
+    /// Records the end of a connection to a server, or of a request on it.
+    pub(crate) async fn record_closed(&self, opened: OpenedRecord) {
+        let OpenedRecord { mut event, end, before } = opened;
+        let (sent, received) = (end.count.sent() - before.0, end.count.received() - before.1);
+        let address = end.address;
+        event.outcome = ConnectionOutcome::Closed { address, sent, received };
+        self.record(&event).await;
+    }
+
+    /// Waits for a place among the connections of a host that a rule has allowed, resolves its name, checks
+    /// the addresses, and connects to one of them.
+    pub(crate) async fn dial(
+        &self,
+        rule: &NetRule,
+        host: &RemoteHost,
+        port: u16,
+    ) -> Result<(MeteredStream, ServerEnd), ConnectFailure> {
+        let context = &self.context;
+        let limit = context.limits.connect;
+        let place = self.places.take(host, limit).await;
+        let place = place.ok_or(ConnectFailure::Refused(NetRefusal::HostConnections))?;
+        let connecting = connect(&*context.resolver, &*context.ports, rule, host, port);
+        let timed_out = || Err(ConnectFailure::Io(io::ErrorKind::TimedOut.into()));
+        let connected = timeout(limit, connecting).await.unwrap_or_else(|_| timed_out());
+        let (stream, address) = connected?;
+        let count = Arc::new(ByteCount::default());
+        let end = ServerEnd { address, count: count.clone() };
+        let run = self.traffic.clone();
+        Ok((MeteredStream { stream, count, run, _place: place }, end))
+    }
+}
