@@ -86,6 +86,8 @@ pub(crate) enum BenchName {
     Workflows,
     /// Tool search by intent: recall with --data, and latency with up to 100,000 tools
     Search,
+    /// HTTPS requests through the proxy of a cell, and starting a cell that is granted a host
+    Network,
     /// Memory of an idle host with a pool of 4 cells
     Memory,
 }

@@ -16,6 +16,7 @@ mod footprint;
 mod host_cases;
 mod json;
 mod memory;
+mod network;
 mod omissions;
 mod pandas;
 mod peers;
@@ -64,7 +65,7 @@ use progress::ProgressLine;
 use record::{BenchRecord, MachineInfo};
 use row::BenchRow;
 
-const ALL: [BenchName; 13] = [
+const ALL: [BenchName; 14] = [
     // First: resources that other benchmarks leave in this process would count as the host's.
     BenchName::Memory,
     BenchName::Start,
@@ -79,6 +80,7 @@ const ALL: [BenchName; 13] = [
     BenchName::Sessions,
     BenchName::Workflows,
     BenchName::Search,
+    BenchName::Network,
 ];
 
 /// The same exit status as `belljar`'s: invalid arguments, or a benchmark that cannot be measured
@@ -174,6 +176,7 @@ impl Bench<'_> {
             BenchName::Sessions => sessions::measure(self),
             BenchName::Workflows => workflows::measure(self),
             BenchName::Search => search::measure(self),
+            BenchName::Network => network::measure(self),
             BenchName::Memory => memory::measure(self),
         }?;
         row::add_ratios(&mut rows);

@@ -34,6 +34,7 @@ pub(super) struct Peers {
     pub(super) pyodide: Option<Pyodide>,
     pub(super) bash: Option<PeerProgram>,
     pub(super) bubblewrap: Option<PeerProgram>,
+    pub(super) tinyproxy: Option<PeerProgram>,
 }
 
 /// Any other program to compare with; it does not run our scripts.
@@ -69,6 +70,7 @@ impl Peers {
             pyodide: pyodide(directory),
             bash: tool("bash"),
             bubblewrap: tool("bwrap"),
+            tinyproxy: tool("tinyproxy"),
         }
     }
 
@@ -229,7 +231,8 @@ fn pyodide(directory: &Path) -> Option<Pyodide> {
 }
 
 fn version(program: &Path) -> Option<String> {
-    let (_, output) = time_program(program, &["--version"]).ok()?;
+    let asked = ["--version", "-v"].map(|flag| time_program(program, &[flag]));
+    let (_, output) = asked.into_iter().find_map(Result::ok)?;
     let line = output.lines().next()?;
     line.split_ascii_whitespace().find(|word| word.contains('.')).map(str::to_owned)
 }

@@ -1,6 +1,6 @@
 //! Figures from `/proc` about this process and its descendants.
 
-use std::{collections::BTreeMap, fs, process};
+use std::{collections::BTreeMap, fs, process, time::Duration};
 
 const PAGE: u64 = 4096;
 
@@ -107,4 +107,23 @@ pub(super) fn open_files() -> usize {
 /// The number of mounts visible to this process.
 pub(super) fn mounts() -> usize {
     fs::read_to_string("/proc/self/mountinfo").map_or(0, |text| text.lines().count())
+}
+
+/// CPU time of this process's descendants that have been waited for.
+pub(super) fn cpu_of_children() -> Duration {
+    cpu("/proc/self/stat", 13)
+}
+
+/// CPU time of a running process and its threads.
+pub(super) fn cpu_of(pid: u32) -> Duration {
+    cpu(&format!("/proc/{pid}/stat"), 11)
+}
+
+/// The sum of two neighbouring fields of a `stat` file, counted after the name, in ticks.
+fn cpu(path: &str, first: usize) -> Duration {
+    let stat = fs::read_to_string(path).unwrap_or_default();
+    let fields = stat.rsplit_once(')').map_or("", |(_, after_name)| after_name);
+    let fields = fields.split_ascii_whitespace().skip(first).take(2);
+    let ticks: u64 = fields.filter_map(|field| field.parse::<u64>().ok()).sum();
+    Duration::from_millis(ticks * 1000 / rustix::param::clock_ticks_per_second())
 }

@@ -52,12 +52,25 @@ const ARROWS: &[(&str, &[&str])] = &[
             "belljar-wire",
         ],
     ),
+    (
+        "belljar-config",
+        &[
+            "belljar-contract",
+            "belljar-net",
+            "belljar-paths",
+            "belljar-runtime",
+            "belljar-store",
+            "belljar-tools",
+            "belljar-workflow-formats",
+        ],
+    ),
     ("belljar-workflow", &["belljar-contract", "belljar-store"]),
     ("belljar-workflow-formats", &["belljar-contract", "belljar-workflow"]),
     ("belljar-server", &["belljar-contract", "belljar-paths", "belljar-wire"]),
     (
         "belljar-project",
         &[
+            "belljar-config",
             "belljar-contract",
             "belljar-jail",
             "belljar-net",

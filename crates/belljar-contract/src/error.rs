@@ -181,6 +181,8 @@ error_codes! {
     RunAborted = "run.aborted" => SandboxError,
     /// The host stopped, or could not write the run's journal; the run resumes from there later.
     RunInterrupted = "run.interrupted" => SandboxError,
+    /// The host ended while the run had connections: they may have had effects, so it is not repeated.
+    RunInDoubt = "run.in_doubt" => SandboxError,
     /// The request itself is not valid.
     RequestInvalid = "request.invalid" => SandboxError,
 }
@@ -242,7 +244,8 @@ impl ErrorCode {
             | Self::SessionNotBranched
             | Self::LimitSessions
             | Self::RunAborted
-            | Self::RunInterrupted => false,
+            | Self::RunInterrupted
+            | Self::RunInDoubt => false,
         }
     }
 }

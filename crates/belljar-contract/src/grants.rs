@@ -34,7 +34,7 @@ pub use variables::VariablesRequest;
 pub enum GrantKind {
     /// Paths of the host, within those that the operator allows.
     Paths,
-    /// Hosts of the network. Nothing but the command line gives them yet.
+    /// Hosts of the network, within those that the operator allows.
     Hosts,
     /// Environment variables. A client states values of its own or names variables of the operator; a task
     /// names them, and the operator has the values.
@@ -113,7 +113,7 @@ pub enum GrantValue {
 pub enum GrantAsk<'a> {
     /// Paths of the host: the operator says which.
     Paths(&'a Access),
-    /// Hosts of the network.
+    /// Hosts of the network: the operator says which.
     Hosts(&'a Access),
     /// Variables, each with the value that the request states. The operator has the other values.
     Variables(Vec<(&'a str, Option<&'a str>)>),

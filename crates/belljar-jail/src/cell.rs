@@ -21,6 +21,7 @@ use crate::{
     CellGrants, CellKind, CellLimits, ConfineError, Guests, Mechanism, NetworkAccess, TreeAccess,
     ZygotePlan,
     branch::{Brancher, enter_tree},
+    certificates::CERTIFICATE_BUNDLE,
     control,
     error::MechanismContext,
     identity::OuterIds,
@@ -369,6 +370,9 @@ impl CellTemplate {
         if self.plan.guests() == Guests::Programs && !grants.is_empty() {
             // A root of the cell's own, to be listed like the zygote's.
             own.push(AllowedPath::at("/", PathAccess::List)?);
+        }
+        if grants.authority.is_some() {
+            own.push(AllowedPath::at(CERTIFICATE_BUNDLE, PathAccess::Read)?);
         }
         for tree in &grants.trees {
             let reach = match (tree.access, tree.is_directory) {

@@ -30,7 +30,8 @@ pub const MAX_DESCRIPTORS: usize = 16;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub enum ZygoteOrder {
-    /// The first order: how the zygote is to be confined.
+    /// The first order: how the zygote is to be confined. If its cells have a network, the
+    /// certificates that they trust may be attached, as a file.
     Confine(ZygotePlan),
     /// The only order of a process that is not to be confined: detach trees for a cell, and end.
     Detach {

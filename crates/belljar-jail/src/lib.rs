@@ -8,6 +8,7 @@
 
 mod branch;
 mod cell;
+mod certificates;
 pub mod cgroup;
 mod code_pages;
 pub mod control;
@@ -35,6 +36,7 @@ pub mod workspace;
 pub mod zygote;
 
 pub use branch::{BranchSide, BranchStep, Brancher};
+pub use certificates::CERTIFICATE_BUNDLE;
 pub use cell::{ConfinedCell, Guest, OwnLimits};
 pub use error::ConfineError;
 pub use keeper::{

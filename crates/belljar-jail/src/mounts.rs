@@ -154,7 +154,7 @@ fn fill_root(contents: &RootContents) -> io::Result<()> {
 }
 
 /// Moves a detached tree to a path beneath the current directory, and creates its parents.
-fn place_tree(tree: &OwnedFd, path: &Path) -> io::Result<()> {
+pub(crate) fn place_tree(tree: &OwnedFd, path: &Path) -> io::Result<()> {
     let target = inside(path);
     make_parents(target)?;
     let is_directory = rustix::fs::fstat(tree)?.st_mode & libc::S_IFMT == libc::S_IFDIR;

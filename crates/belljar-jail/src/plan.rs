@@ -167,12 +167,17 @@ pub struct CellGrants {
     pub trees: Vec<GrantedTree>,
     /// Granted commands, as `(name, program)`.
     pub commands: Vec<(String, PathBuf)>,
+    /// The certificate of an authority that programs of this cell trust besides the machine's, as
+    /// PEM. Only cells of programs with a network have the file for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub authority: Option<String>,
 }
 
 impl CellGrants {
     /// Whether nothing is granted.
     pub fn is_empty(&self) -> bool {
-        self.trees.is_empty() && self.commands.is_empty()
+        let Self { trees, commands, authority } = self;
+        trees.is_empty() && commands.is_empty() && authority.is_none()
     }
 }
 

@@ -37,7 +37,7 @@ use crate::{
         CONFINED, CellOrder, CellTemplate, Filters, close_all_but, drop_capabilities,
         wait_until_confined,
     },
-    code_pages,
+    certificates, code_pages,
     control::{self, Ids, ZygoteOrder, ZygoteReply},
     error::MechanismContext,
     identity::{self, OuterIds},
@@ -138,8 +138,8 @@ fn begin(
     proceed: impl FnOnce(ConfinedZygote) -> io::Result<()>,
 ) -> io::Result<()> {
     let control = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
-    let mut plan = match control::receive_order(&control)? {
-        Some((ZygoteOrder::Confine(plan), _)) => plan,
+    let (mut plan, attached) = match control::receive_order(&control)? {
+        Some((ZygoteOrder::Confine(plan), attached)) => (plan, attached.into_iter().next()),
         Some((ZygoteOrder::Detach { trees, cells }, _)) => {
             return trees::hand_over(&control, &trees, cells);
         }
@@ -150,6 +150,10 @@ fn begin(
         Err(message) => return control::send(&control, &ZygoteReply::NotWarm { message }, &[]),
     };
     let mut contents = RootContents { files, links: plan.view().links.clone(), trees: Vec::new() };
+    if let Err(error) = certificates::add_to(&mut contents, &mut plan, attached) {
+        let message = format!("could not read the machine's certificates: {error}");
+        return control::send(&control, &ZygoteReply::NotWarm { message }, &[]);
+    }
     match confine(&plan, &control, &mut contents) {
         Err(error) => refuse(&control, &error),
         Ok(None) => Ok(()),

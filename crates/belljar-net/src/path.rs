@@ -42,6 +42,33 @@ impl PathPattern {
     }
 }
 
+impl PathPattern {
+    /// The paths that both patterns match; `None` if there are none.
+    pub fn both(&self, other: &Self) -> Option<Self> {
+        let (mut own, mut other) = (self.0.split('/').peekable(), other.0.split('/').peekable());
+        let mut parts = Vec::new();
+        loop {
+            let part = match (own.peek(), other.peek()) {
+                (None, None) => return Some(Self(parts.join("/"))),
+                // It stands for the rest, which has at least one part.
+                (Some(&"**"), Some(_)) => {
+                    parts.extend(other);
+                    return Some(Self(parts.join("/")));
+                }
+                (Some(_), Some(&"**")) => {
+                    parts.extend(own);
+                    return Some(Self(parts.join("/")));
+                }
+                (Some(part), Some(same)) if part == same => *part,
+                (Some(&"*"), Some(part)) | (Some(part), Some(&"*")) if !part.is_empty() => *part,
+                _ => return None,
+            };
+            parts.push(part);
+            (own.next(), other.next());
+        }
+    }
+}
+
 /// Whether servers could read a path in different ways: parts `.` and `..`, empty parts, backslashes,
 /// control characters, and encoded forms of all these.
 pub(crate) fn is_ambiguous(path: &str) -> bool {

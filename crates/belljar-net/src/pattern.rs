@@ -116,6 +116,21 @@ impl HostPattern {
             }
     }
 
+    /// The hosts and ports that both patterns allow; `None` if there are none.
+    pub fn both(&self, other: &Self) -> Option<Self> {
+        let port = match (self.port, other.port) {
+            (port, None) if port.is_none_or(|port| other.allows_port(port)) => port,
+            (None, port) if port.is_none_or(|port| self.allows_port(port)) => port,
+            (own, other) if own == other => own,
+            _ => return None,
+        };
+        let narrower = [(self, other), (other, self)].into_iter().find_map(|(wide, narrow)| {
+            let on = |pattern: &Self| Self { host: pattern.host.clone(), port };
+            on(wide).contains(&on(narrow)).then(|| on(narrow))
+        });
+        narrower
+    }
+
     /// Whether it is an address that was written as an address.
     pub fn is_address(&self) -> bool {
         matches!(self.host, PatternHost::Exactly(RemoteHost::Address(_)))

@@ -14,6 +14,7 @@ mod finish;
 mod intent;
 mod kept_artifacts;
 mod language;
+mod network;
 mod one_call;
 mod ownership;
 mod stored;
@@ -31,22 +32,20 @@ use abort::Abort;
 use belljar_contract::{
     ErrorCode, Language, RunError, RunId, RunRequest, RunResult, RunStatus, SessionId,
 };
-use belljar_runtime::{
-    BridgeLink, ConnectionLog, GuestAsk, Listener, NetworkOptions, RunOptions, ToolFault, ToolLink,
-    run_id,
-};
+use belljar_runtime::{BridgeLink, GuestAsk, Listener, RunOptions, ToolFault, ToolLink, run_id};
 use belljar_server::BackgroundMeter;
 use belljar_store::Store;
 use belljar_tools::{
     Bridge, CallObserver, Decisions, NoObserver, PreparedRun, RunBridge, RunContext, ToolGrants,
 };
 use clock_note::ClockNote;
-use connections::AuditedConnections;
+use network::{NetworkPlan, RunInputs};
 use tokio::sync::mpsc;
 
 use crate::{
     Sandbox, Session,
     active::ActiveIds,
+    network::NetworkSettings,
     owner::{LivenessLock, announce_process},
 };
 
@@ -75,6 +74,8 @@ pub struct Executor {
     sandbox: Sandbox,
     bridge: Option<Bridge>,
     store: Option<Store>,
+    /// `[net]` of the files.
+    network: Arc<NetworkSettings>,
     /// Durable runs that are active in this process. Clones share the set.
     active_runs: ActiveIds,
     /// Where metrics go, once a server has registered its meter.
@@ -105,6 +106,9 @@ pub struct Execution {
     /// Whether the caller did not state the language: then code that is not TypeScript but Python runs as
     /// Python, and a first line with `#!` decides.
     pub language_left_out: bool,
+    /// The hosts that the operator's flags allow beside the rules of `[net]`; `None` for those of the
+    /// request, if its author is the operator.
+    pub hosts: Option<Vec<String>>,
     /// The tools that the code may use.
     pub tools: ToolGrants,
     /// The purpose of the code, in words. With it the code gets the few tools that fit, the tools
@@ -129,8 +133,10 @@ pub struct Execution {
 pub enum RunDurability {
     /// If the run might have to wait for a person.
     IfAsked,
-    /// Always, so that it survives its host.
+    /// Always, so that it survives its host. Such a run has no connections: they cannot be replayed.
     Always,
+    /// Always, and it may have connections: from the first one on it does not survive its host.
+    UntilConnected,
     /// Never: the run waits for a person only as long as its host lives.
     Never,
 }
@@ -141,6 +147,7 @@ impl Execution {
         Self {
             request,
             language_left_out: false,
+            hosts: None,
             tools: ToolGrants::default(),
             intent: None,
             durability: RunDurability::IfAsked,
@@ -189,12 +196,19 @@ impl Executor {
             sandbox,
             bridge,
             store,
+            network: Arc::default(),
             active_runs,
             meter,
             _liveness: liveness,
             is_stopping,
             abort_reason,
         }
+    }
+
+    /// The same, with the rules of `[net]` in the files.
+    #[must_use]
+    pub(crate) fn with_network(self, network: NetworkSettings) -> Self {
+        Self { network: Arc::new(network), ..self }
     }
 
     /// Registers the meter for metrics. Only the first call has an effect.
@@ -350,9 +364,7 @@ impl Executor {
     async fn needs_journal(&self, execution: &Execution) -> bool {
         let may_wait = execution.observer.may_wait();
         match (execution.durability, &self.bridge) {
-            (RunDurability::Always, _) => true,
-            // Connections cannot be replayed.
-            (RunDurability::IfAsked, _) if !execution.request.grants.net.is_empty() => false,
+            (RunDurability::Always | RunDurability::UntilConnected, _) => true,
             (RunDurability::Never, _) | (RunDurability::IfAsked, None) => false,
             (RunDurability::IfAsked, Some(bridge)) => {
                 may_wait && bridge.may_ask(&execution.tools).await
@@ -369,15 +381,19 @@ impl Executor {
         abort: impl Future<Output = ()>,
     ) -> RunResult {
         let session_id = session.map(|session| session.id().clone());
-        let connections = self.audited_connections(&id, &execution.request, &execution.caller);
+        let plan = match self.network_plan(&execution, &id, session_id.clone(), None) {
+            Ok(plan) => plan,
+            Err(error) => return RunResult::not_run(id, RunStatus::Failed, error),
+        };
         let (request, context, listener) = execution.into_parts(&id, session_id);
-        let (mut link, mut calls) = (None, None);
+        let (mut link, mut calls, mut sink) = (None, None, None);
         if let Some(bridge) = &self.bridge {
             let (tools, BridgeLink { asks, inputs }) = ToolLink::pair(None);
+            let inputs = sink.insert(RunInputs::new(inputs)).clone();
             let run = RunBridge::plain(bridge, context, move |input| inputs.send(input));
             (link, calls) = (Some(tools), Some(serve(run, asks)));
         }
-        let network = NetworkOptions { log: connections, ..NetworkOptions::default() };
+        let network = NetworkPlan::options(plan, self.bridge.as_ref(), sink);
         let options = RunOptions { id: Some(id), tools: link, listener, network };
         let run = async {
             match session {
@@ -389,17 +405,6 @@ impl Executor {
             Some(calls) => tokio::join!(run, calls).0,
             None => run.await,
         }
-    }
-
-    /// Where the connections of a run are recorded, if the project keeps state.
-    fn audited_connections(
-        &self,
-        id: &RunId,
-        request: &RunRequest,
-        caller: &str,
-    ) -> Option<Arc<dyn ConnectionLog>> {
-        let store = self.store.as_ref().filter(|_| !request.grants.net.is_empty())?;
-        Some(Arc::new(AuditedConnections::new(store.clone(), id.clone(), caller.to_owned())))
     }
 
     /// Posts an event without waiting for the disk (F4).

@@ -15,10 +15,10 @@
 
 mod active;
 mod backend;
-pub mod config;
 mod descriptors;
 mod engines;
 mod executor;
+mod network;
 mod owner;
 mod project;
 mod retention;
@@ -31,6 +31,8 @@ pub use backend::{
     ClientPermissions, ExecutablePermissions, ProjectBackend, WorkflowServiceOptions,
     task_question, with_task,
 };
+pub use belljar_config as config;
+pub use belljar_config::{MAX_QUEUED, MAX_RUNNING, Retention};
 pub use belljar_contract::{
     Artifact, Change, CommitExecutable, EngineMismatch, EngineName, ErrorCode, ErrorKind, Grants,
     Isolation, Language, Limit, Limits, Metrics, RunError, RunRequest, RunResult, RunStatus,
@@ -45,9 +47,10 @@ pub use engines::locate_engine;
 pub use executor::{
     Execution, Executor, ResumeError, ResumeOutcome, RunDurability, now_ms, run_status,
 };
+pub use network::{ClientHosts, host_patterns};
 pub use owner::{is_owner_alive, watch_owners_in};
 pub use project::{AcceptError, Acceptance, Project, ProjectError};
-pub use retention::{CollectionReport, RecordCollector, Retention, Sweep};
+pub use retention::{CollectionReport, RecordCollector, Sweep};
 pub use sandbox::{
     BuildError, RunBuilder, RunResultExt, Sandbox, SandboxBuilder, Session, SessionBuilder,
     ValueError, init,
@@ -57,8 +60,8 @@ pub use sessions::{
 };
 pub use token_savings::TokenSavings;
 pub use workflows::{
-    CommandOutcome, CommandResult, ExportReport, Fork, HiddenPaths, MAX_QUEUED, MAX_RUNNING,
-    ProjectWorkflowError, ProjectWorkflows, TaskQuestion, WorkflowOptions, WorkflowPermissions,
-    WorkflowSubmission, check_command, check_workflow, check_workflow_id, forget_workflow,
-    is_looked_after, needs_attention, new_command_id, new_workflow_id, status_of, task_questions,
+    CommandOutcome, CommandResult, ExportReport, Fork, HiddenPaths, ProjectWorkflowError,
+    ProjectWorkflows, TaskQuestion, WorkflowOptions, WorkflowPermissions, WorkflowSubmission,
+    check_command, check_workflow, check_workflow_id, forget_workflow, is_looked_after,
+    needs_attention, new_command_id, new_workflow_id, status_of, task_questions,
 };

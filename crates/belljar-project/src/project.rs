@@ -11,6 +11,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use belljar_config::{
+    ConfigLocations, ConfiguredServer, NetSettings, PROJECT_NAMES, ProjectSettings, STATE_NAME,
+    ToolSettings,
+};
 use belljar_paths::owner::{UntrustedPath, check_place, check_state};
 use belljar_store::{FILE_NAME, Store, StoreError};
 use belljar_tools::{
@@ -19,13 +23,7 @@ use belljar_tools::{
 };
 use thiserror::Error;
 
-use crate::{
-    Executor, Sandbox,
-    config::{
-        ConfigLocations, ConfiguredServer, PROJECT_NAMES, ProjectSettings, STATE_NAME, ToolSettings,
-    },
-    now_ms, watch_owners_in,
-};
+use crate::{Executor, Sandbox, network::NetworkSettings, now_ms, watch_owners_in};
 
 /// The running program, which also supervises each MCP server it starts.
 const THIS_PROGRAM: &str = "/proc/self/exe";
@@ -52,6 +50,7 @@ pub struct Project {
     /// The state directory, if it is not in the root.
     state: Option<PathBuf>,
     tools: ToolSettings,
+    net: NetSettings,
     /// The files that the configuration was read from.
     files: Vec<PathBuf>,
     variables: BTreeMap<String, String>,
@@ -122,10 +121,11 @@ impl Project {
         settings: &ProjectSettings,
     ) -> Result<Self, ProjectError> {
         let root = locations.root()?.ok_or(ProjectError::NoDirectory)?;
-        let (tools, variables) = (settings.tools.clone(), locations.variables.clone());
+        let (tools, net) = (settings.tools.clone(), settings.net.clone());
+        let variables = locations.variables.clone();
         let (state, files) = (locations.state.clone(), locations.files()?);
         let kept = locations.approved_rules().map(|directory| KeptRules::new(directory, &root));
-        Ok(Self { root, state, tools, files, variables, kept })
+        Ok(Self { root, state, tools, net, files, variables, kept })
     }
 
     /// The directory of the project.
@@ -249,7 +249,8 @@ impl Project {
     pub fn executor(&self, sandbox: Sandbox) -> Result<Executor, ProjectError> {
         let store = self.open_store()?;
         let bridge = self.bridge(Some(store.clone()))?;
-        Ok(Executor::new(sandbox, Some(bridge), Some(store)))
+        let network = NetworkSettings::new(self.net.clone(), self.variables.clone());
+        Ok(Executor::new(sandbox, Some(bridge), Some(store)).with_network(network))
     }
 
     /// The rules that the user approved for good here; `None` without a home directory.

@@ -12,6 +12,7 @@ use std::{
     time::Duration,
 };
 
+use belljar_config::Retention;
 use belljar_contract::RunId;
 use belljar_store::{Prune, PruneReport, RecordKind, ShrinkMode, Store, StoreError};
 use belljar_workflow::SqliteWorkflowStore;
@@ -22,8 +23,6 @@ use crate::{
     workflows::{forget_workflow, runs_of_intent},
 };
 
-/// The unit of ages.
-const DAY: Duration = Duration::from_hours(24);
 /// How often a host sweeps.
 const SWEEP_EVERY: Duration = Duration::from_mins(1);
 /// Every so many sweeps one is thorough.
@@ -55,33 +54,6 @@ const KINDS_BY_AGE: [RecordKind; 9] = [
     RecordKind::Journals,
     RecordKind::Blobs,
 ];
-
-/// How long records are kept, and how large the store may become.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Retention {
-    /// Age by kind; a kind without an entry is kept for ever.
-    pub ages: BTreeMap<RecordKind, Duration>,
-    /// Largest size of the store in bytes, without the audit. Above it, ages are halved until the
-    /// store fits.
-    pub max_size: Option<u64>,
-}
-
-impl Default for Retention {
-    fn default() -> Self {
-        let days = [
-            (RecordKind::Runs, 30),
-            (RecordKind::Journals, 7),
-            (RecordKind::Events, 7),
-            (RecordKind::Audit, 90),
-            (RecordKind::Approvals, 90),
-            (RecordKind::Blobs, 7),
-            (RecordKind::Sessions, 30),
-            (RecordKind::Workflows, 30),
-        ];
-        let ages = days.into_iter().map(|(kind, days)| (kind, DAY * days)).collect();
-        Self { ages, max_size: Some(4 << 30) }
-    }
-}
 
 /// What was removed, or would be.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -13,10 +13,9 @@ pub use run::RunBuilder;
 pub use session::{Session, SessionBuilder};
 pub use value::{RunResultExt, ValueError};
 
+use belljar_config::EngineSettings;
 use belljar_contract::{Language, Limits, RunRequest, RunResult};
 use belljar_runtime::Host;
-
-use crate::config::EngineSettings;
 
 /// Runs guest code in sealed cells. Cheap to clone; all clones share one pool.
 ///

@@ -29,6 +29,7 @@ use std::{
     time::Duration,
 };
 
+use belljar_config::{MAX_QUEUED, MAX_RUNNING};
 use belljar_contract::{CommitExecutable, Limits, hex};
 use belljar_tools::{CallObserver, NoObserver};
 use belljar_workflow::{
@@ -54,11 +55,6 @@ pub use permissions::WorkflowPermissions;
 pub use retention::forget_workflow;
 pub use task_questions::{TaskQuestion, task_questions};
 pub use tool_facts::check_workflow;
-
-/// Default number of workflows that run in parallel in the background.
-pub const MAX_RUNNING: u32 = 16;
-/// Default number of workflows that may wait in the queue.
-pub const MAX_QUEUED: u32 = 1000;
 
 /// The workflows of a project. Cheap to clone; all clones share store, performer and drivers.
 ///

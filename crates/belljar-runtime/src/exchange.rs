@@ -120,7 +120,21 @@ async fn receive_events(
     // The host pays for whole frames, not only for the text in them.
     let mut budget = limits.output_fatal_bytes().max(MIN_FRAME_BUDGET).saturating_mul(64);
     loop {
-        let (event, frame_bytes) = match reader.receive(caps).await {
+        let received = {
+            let mut receiving = pin!(reader.receive(caps));
+            loop {
+                tokio::select! {
+                    biased;
+                    received = &mut receiving => break received,
+                    logged = transcript.log_host_line() => {
+                        if let Err(error) = logged {
+                            return EndCause::TooMuchOutput(error);
+                        }
+                    }
+                }
+            }
+        };
+        let (event, frame_bytes) = match received {
             Ok(received) => received,
             Err(ReadError::Decode(error)) => return EndCause::Malformed(error.to_string()),
             Err(ReadError::Ended | ReadError::Io(_)) => return EndCause::Silent,

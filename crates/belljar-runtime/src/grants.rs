@@ -2,7 +2,7 @@
 
 use std::{
     borrow::Cow,
-    collections::BTreeSet,
+    collections::BTreeMap,
     fs, io,
     os::{fd::OwnedFd, unix::fs::MetadataExt as _},
     path::{Component, Path, PathBuf},
@@ -34,6 +34,15 @@ const CELL_PATHS: [&str; 11] = [
 /// Directories of the cell itself in which no grant may replace anything.
 const CELL_TREES: [&str; 6] = ["/work", "/proc", "/dev", "/sys", "/belljar", "/commands"];
 const MAX_GRANTED_COMMANDS: usize = 64;
+/// Programs that a granted command cannot work without, granted with it where the machine has them: git's
+/// end of HTTP, and the interpreters of commands that are scripts.
+const COMPANIONS: [(&str, &[&str]); 5] = [
+    ("git", &["git-remote-http", "git-remote-https"]),
+    ("npm", &["node"]),
+    ("npx", &["node"]),
+    ("pip", &["python3"]),
+    ("pip3", &["python3"]),
+];
 /// The head of a command frame is bounded, so the guest learns only so many paths of so many bytes.
 const MAX_SHOWN_PATHS: usize = 16;
 const MAX_SHOWN_PATH_BYTES: usize = 512;
@@ -87,6 +96,8 @@ pub(crate) fn check(
         for (name, value) in network::variables() {
             checked.guest.env.entry(name).or_insert(value);
         }
+        let authority = checked.network.authority.as_ref();
+        checked.cell.authority = authority.map(|authority| authority.certificate_pem());
     }
     let protected = match request.has_host_files() {
         true => protected.iter().chain(&survey.protected).cloned().collect(),
@@ -124,10 +135,26 @@ pub(crate) fn check(
             grants.commands.len()
         )));
     }
-    for name in grants.commands.iter().collect::<BTreeSet<_>>() {
-        checked.cell.commands.push((name.clone(), command(name, engines)?));
-    }
+    checked.cell.commands = granted_commands(&grants.commands, engines)?;
     Ok(checked)
+}
+
+/// The programs of the granted commands, and those that they need.
+fn granted_commands(
+    names: &[String],
+    engines: &dyn EngineSource,
+) -> Result<Vec<(String, PathBuf)>, RunError> {
+    let mut granted = BTreeMap::new();
+    for name in names {
+        granted.insert(name.clone(), command(name, engines)?);
+        let needed = COMPANIONS.iter().filter(|(of, _)| of == name);
+        for companion in needed.flat_map(|(_, companions)| *companions) {
+            if let Some(program) = engines.command(companion) {
+                granted.insert((*companion).to_owned(), program);
+            }
+        }
+    }
+    Ok(granted.into_iter().collect())
 }
 
 /// The granted paths that the guest can name in its error messages; there is room for a few.

@@ -184,7 +184,10 @@ impl Host {
         mut abort: Pin<&mut impl Future<Output = ()>>,
     ) -> Result<ReturnedValue, RunError> {
         let AdmittedRun { mut cell, permit, pool, guest, workspace, written, network } = run;
-        let network = start_network(&mut cell, network, options)?;
+        let mut network = start_network(&mut cell, network, options)?;
+        if let Some(lines) = network.as_mut().and_then(RunNetwork::lines) {
+            result.transcript.take_lines_of(lines);
+        }
         let refill = refill_once_dropped(pool);
         // A guard, because the caller may drop this future.
         let guard = self.written_trees(written).guard(cell.body.keeper());
@@ -195,10 +198,8 @@ impl Host {
         let started = Instant::now();
         let run = run::drive(&mut cell, spec, &mut result.transcript, abort.as_mut()).await;
         if let Some(network) = network {
-            for line in network.stop().await {
-                // Too many of them end nothing: the run has ended.
-                let _ = result.transcript.log(line.as_bytes());
-            }
+            network.stop().await;
+            result.transcript.log_last_host_lines();
         }
         result.ended(started, &run);
         let CellRunOutcome { outcome, work, reports, .. } = run;

@@ -5,6 +5,7 @@
 
 mod cell;
 mod cell_limits;
+mod certificates;
 mod clock;
 mod connection;
 mod engine;

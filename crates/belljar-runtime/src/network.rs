@@ -5,7 +5,10 @@ use std::{
     io,
     os::fd::OwnedFd,
     pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::SystemTime,
 };
 
@@ -17,7 +20,13 @@ use belljar_net::{
     RunAuthority, SystemResolver, TlsClient, serve,
 };
 use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_send_buffer_size};
-use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
+use tokio::{
+    net::TcpListener,
+    sync::{mpsc, oneshot},
+    task::JoinHandle,
+};
+
+use crate::certificates;
 
 /// The variables by which programs find their proxy.
 const PROXY_VARIABLES: [&str; 6] =
@@ -33,7 +42,7 @@ const MAX_BLOCKED_LINES: usize = 100;
 /// The proxy of one run. Dropping it ends all connections.
 #[derive(Debug)]
 pub(crate) struct RunNetwork {
-    log: Arc<RunLog>,
+    lines: Option<mpsc::UnboundedReceiver<String>>,
     stop: Option<oneshot::Sender<()>>,
     serving: JoinHandle<io::Result<()>>,
 }
@@ -49,10 +58,11 @@ pub struct NetworkOptions {
     pub approver: Option<Arc<dyn ConnectionApprover>>,
 }
 
-/// Keeps the lines for the run's own log, and passes reports on.
+/// Sends lines to the run's own log, and passes reports on.
 #[derive(Debug)]
 struct RunLog {
-    blocked: Mutex<Vec<String>>,
+    lines: mpsc::UnboundedSender<String>,
+    sent: AtomicUsize,
     next: Option<Arc<dyn ConnectionLog>>,
 }
 
@@ -98,11 +108,11 @@ pub(crate) fn access(policy: &NetPolicy) -> NetworkAccess {
     if policy.is_empty() { NetworkAccess::None } else { NetworkAccess::Proxy }
 }
 
-/// The variables that lead programs to the proxy.
+/// The variables that lead programs to the proxy, and to the certificates they trust.
 pub(crate) fn variables() -> impl Iterator<Item = (String, String)> {
     let proxy = format!("http://127.0.0.1:{PROXY_PORT}");
     let proxies = PROXY_VARIABLES.into_iter().map(move |name| (name.to_owned(), proxy.clone()));
-    proxies.chain([(NODE_VARIABLE.to_owned(), "1".to_owned())])
+    proxies.chain([(NODE_VARIABLE.to_owned(), "1".to_owned())]).chain(certificates::variables())
 }
 
 impl RunNetwork {
@@ -118,12 +128,13 @@ impl RunNetwork {
         let listener = std::net::TcpListener::from(listener);
         listener.set_nonblocking(true)?;
         let listener = TcpListener::from_std(listener)?;
-        let log = Arc::new(RunLog { blocked: Mutex::default(), next: options.log });
+        let (sender, lines) = mpsc::unbounded_channel();
+        let log = Arc::new(RunLog { lines: sender, sent: AtomicUsize::new(0), next: options.log });
         let context = ProxyContext {
             policy,
             limits: NetLimits::default(),
             resolver: Arc::new(SystemResolver),
-            log: log.clone(),
+            log,
             approver: options.approver.unwrap_or_else(|| Arc::new(NoApprover)),
             tls: TlsClient::of_machine(),
             authority,
@@ -133,26 +144,24 @@ impl RunNetwork {
         let serving = tokio::spawn(serve(listener, context, async {
             let _ = stopped.await;
         }));
-        Ok(Self { log, stop: Some(stop), serving })
+        Ok(Self { lines: Some(lines), stop: Some(stop), serving })
     }
 
-    /// Ends all connections, waits until they are recorded, and returns what was blocked.
-    pub(crate) async fn stop(mut self) -> Vec<String> {
+    /// The lines for the log of the run, while it goes on. There is one receiver of them.
+    pub(crate) fn lines(&mut self) -> Option<mpsc::UnboundedReceiver<String>> {
+        self.lines.take()
+    }
+
+    /// Ends all connections and waits until they are recorded.
+    pub(crate) async fn stop(mut self) {
         self.stop.take();
         let _ = (&mut self.serving).await;
-        std::mem::take(&mut *self.log.blocked())
     }
 }
 
 impl Drop for RunNetwork {
     fn drop(&mut self) {
         self.serving.abort();
-    }
-}
-
-impl RunLog {
-    fn blocked(&self) -> std::sync::MutexGuard<'_, Vec<String>> {
-        self.blocked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -167,9 +176,10 @@ impl ConnectionLog for RunLog {
                 true => format!("; to allow it: --net {destination}"),
                 false => String::new(),
             };
-            let mut blocked = self.blocked();
-            if blocked.len() < MAX_BLOCKED_LINES {
-                blocked.push(format!("[blocked] network: {}: {refusal}{hint}", event.subject()));
+            if self.sent.fetch_add(1, Ordering::Relaxed) < MAX_BLOCKED_LINES {
+                let line = format!("[blocked] network: {}: {refusal}{hint}", event.subject());
+                // The run may have ended.
+                let _ = self.lines.send(line);
             }
         }
         match &self.next {

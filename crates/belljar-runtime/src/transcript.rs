@@ -3,6 +3,7 @@
 use std::{fmt::Debug, sync::Arc};
 
 use belljar_contract::{Limits, Stream, Truncation, head_and_tail};
+use tokio::sync::mpsc;
 
 /// Receives what a run prints, as it prints: every print and log line, until the run has printed more than
 /// it may.
@@ -29,6 +30,8 @@ pub(crate) struct Transcript {
     logs_cut: bool,
     log_seen: u64,
     listener: Option<Arc<dyn Listener>>,
+    /// Lines of the host that come while the run goes on.
+    host_lines: Option<mpsc::UnboundedReceiver<String>>,
 }
 
 #[derive(Debug, Default)]
@@ -65,6 +68,7 @@ impl Transcript {
             logs_cut: false,
             log_seen: 0,
             listener,
+            host_lines: None,
         }
     }
 
@@ -87,6 +91,32 @@ impl Transcript {
     pub(crate) fn log(&mut self, text: &[u8]) -> Result<(), TooMuchOutput> {
         self.notify(Stream::Log, text);
         self.add_log_entry(text)
+    }
+
+    /// Also takes lines of the host from this channel.
+    pub(crate) fn take_lines_of(&mut self, lines: mpsc::UnboundedReceiver<String>) {
+        self.host_lines = Some(lines);
+    }
+
+    /// Waits for the next line of the host, and adds it.
+    pub(crate) async fn log_host_line(&mut self) -> Result<(), TooMuchOutput> {
+        let Some(lines) = &mut self.host_lines else { return std::future::pending().await };
+        match lines.recv().await {
+            Some(line) => self.log(line.as_bytes()),
+            None => {
+                self.host_lines = None;
+                std::future::pending().await
+            }
+        }
+    }
+
+    /// Adds the lines of the host that have come and were not waited for. Too many of them end nothing: the
+    /// run has ended.
+    pub(crate) fn log_last_host_lines(&mut self) {
+        let Some(mut lines) = self.host_lines.take() else { return };
+        while let Ok(line) = lines.try_recv() {
+            let _ = self.log(line.as_bytes());
+        }
     }
 
     fn notify(&self, stream: Stream, text: &[u8]) {

@@ -29,7 +29,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::{LaunchError, cell::Cell};
+use crate::{LaunchError, cell::Cell, certificates};
 
 /// How long a zygote may take to be confined and warm; far longer than a working machine needs.
 const HANDSHAKE: Duration = Duration::from_secs(20);
@@ -245,7 +245,15 @@ impl Drop for Zygote {
 /// Sends the zygote its plan and waits until it is confined and warm.
 async fn handshake(control: &UnixDatagram, plan: &ZygotePlan) -> Result<Ids, LaunchError> {
     let order = ZygoteOrder::Confine(plan.clone());
-    send(control, &order, &[]).await.map_err(|_| LaunchError::NoHandshake)?;
+    let roots = match (plan.guests(), plan.network()) {
+        (Guests::Programs, NetworkAccess::Proxy) => {
+            let read = tokio::task::spawn_blocking(certificates::machine_roots).await;
+            let read = read.map_err(io::Error::other).and_then(|roots| roots);
+            Some(read.map_err(LaunchError::spawn)?)
+        }
+        (Guests::Script, _) | (_, NetworkAccess::None) => None,
+    };
+    send(control, &order, roots.as_slice()).await.map_err(|_| LaunchError::NoHandshake)?;
     let answer = timeout(HANDSHAKE, receive(control)).await;
     let answer = answer.map_err(|_| LaunchError::TooSlow { seconds: HANDSHAKE.as_secs() })?;
     match answer.map_err(|_| LaunchError::Protocol)? {

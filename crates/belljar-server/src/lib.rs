@@ -41,13 +41,13 @@ mod unambiguous;
 mod workflows;
 
 pub use backend::{
-    ApprovalRequest, Backend, DecisionError, DecisionReport, EndRun, MissingServer, PassThrough,
-    PendingRun, RunReport, RunReporter, RunState, SearchError, ToolMatch, ToolsFound,
+    ApprovalRequest, Backend, DecisionError, DecisionFault, DecisionReport, EndRun, MissingServer,
+    PassThrough, PendingRun, RunReport, RunReporter, RunState, SearchError, ToolMatch, ToolsFound,
 };
 pub use gateway::{Gateway, ServerOptions};
 pub use guard::{AllowedSources, Auth};
 pub use http::{HttpConfig, HttpLimits, HttpServer, ServeError, serve_http};
-pub use meter::{BackgroundMeter, TaskMeasurement};
+pub use meter::{BackgroundMeter, ConnectionMeasurement, TaskMeasurement};
 pub use names::{NameError, is_well_formed};
 pub use records::{EventInfo, Records, RecordsError, RunInfo, StoredBlob};
 pub use request::{RequestError, decode_execute};

@@ -37,6 +37,24 @@ pub struct TaskMeasurement<'a> {
     pub took: Duration,
 }
 
+/// A connection of guest code to a host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ConnectionMeasurement {
+    /// It was allowed.
+    Allowed,
+    /// It was refused.
+    Refused,
+    /// The host could not be reached.
+    Failed,
+    /// It has ended.
+    Closed {
+        /// Bytes from the code.
+        sent: u64,
+        /// Bytes to the code.
+        received: u64,
+    },
+}
+
 impl BackgroundMeter {
     pub(crate) fn new(metrics: Arc<ServerMetrics>, traces: Option<Traces>) -> Self {
         Self { metrics, traces }
@@ -65,6 +83,11 @@ impl BackgroundMeter {
     /// Writing a checkpoint took this long.
     pub fn checkpointed(&self, took: Duration) {
         self.metrics.checkpointed(took);
+    }
+
+    /// Guest code connected to a host, or was refused.
+    pub fn connected(&self, connection: ConnectionMeasurement) {
+        self.metrics.connected(connection);
     }
 
     /// A task was performed. All tasks of one workflow are in one trace, also those that other

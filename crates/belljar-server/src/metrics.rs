@@ -14,6 +14,8 @@ use std::{
 
 use belljar_contract::{ErrorKind, RunResult, RunStatus};
 
+use crate::meter::ConnectionMeasurement;
+
 /// Upper bounds of the buckets for times, in milliseconds.
 const TIMES_MS: &[f64] =
     &[0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 1e3, 5e3, 30e3, 300e3];
@@ -35,6 +37,8 @@ struct Counts {
     runs: BTreeMap<&'static str, u64>,
     errors: BTreeMap<&'static str, u64>,
     answers: BTreeMap<(String, String, u16), u64>,
+    connections: BTreeMap<&'static str, u64>,
+    network_bytes: BTreeMap<&'static str, u64>,
     duration: Histogram,
     startup: Histogram,
     execution: Histogram,
@@ -64,6 +68,11 @@ impl Default for ServerMetrics {
             runs: stopped.map(|status| (status.as_str(), 0)).collect(),
             errors: ErrorKind::ALL.iter().map(|kind| (kind.as_str(), 0)).collect(),
             answers: BTreeMap::new(),
+            connections: ["allow", "deny", "unreachable"]
+                .into_iter()
+                .map(|name| (name, 0))
+                .collect(),
+            network_bytes: ["received", "sent"].into_iter().map(|name| (name, 0)).collect(),
             duration: times("code_execution_duration_ms", "From request to result."),
             startup: times("sandbox_startup_ms", "From admission to a confined cell in hand."),
             execution: times("code_execution_ms", "From code in to answer out."),
@@ -114,6 +123,23 @@ impl ServerMetrics {
         self.with(|inner| inner.checkpoint.add(milliseconds(took)));
     }
 
+    /// Guest code connected to a host, or was refused. A connection that was allowed may fail later.
+    pub(crate) fn connected(&self, connection: ConnectionMeasurement) {
+        self.with(|inner| {
+            let decision = match connection {
+                ConnectionMeasurement::Allowed => "allow",
+                ConnectionMeasurement::Refused => "deny",
+                ConnectionMeasurement::Failed => "unreachable",
+                ConnectionMeasurement::Closed { sent, received } => {
+                    *inner.network_bytes.entry("sent").or_default() += sent;
+                    *inner.network_bytes.entry("received").or_default() += received;
+                    return;
+                }
+            };
+            *inner.connections.entry(decision).or_default() += 1;
+        });
+    }
+
     /// Counts an answer by route, method and status.
     pub(crate) fn answered(&self, route: &str, method: &str, status: u16) {
         const METHODS: &[&str] = &["GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH"];
@@ -145,6 +171,16 @@ impl ServerMetrics {
             for ((route, method, status), count) in &inner.answers {
                 let labels = format!("route=\"{route}\",method=\"{method}\",status=\"{status}\"");
                 let _ = writeln!(text, "http_requests_total{{{labels}}} {count}");
+            }
+            let name = "network_connections_total";
+            head(&mut text, name, "Connections of code to hosts, by what became of them.");
+            for (decision, count) in &inner.connections {
+                let _ = writeln!(text, "{name}{{decision=\"{decision}\"}} {count}");
+            }
+            let name = "network_bytes_total";
+            head(&mut text, name, "Bytes of the connections that have ended.");
+            for (direction, count) in &inner.network_bytes {
+                let _ = writeln!(text, "{name}{{direction=\"{direction}\"}} {count}");
             }
             let name = "sandbox_memory_mb";
             let help = "Peak memory of the cell of the latest run, in MiB.";

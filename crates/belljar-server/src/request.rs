@@ -10,8 +10,9 @@ mod tests;
 use std::sync::LazyLock;
 
 use belljar_contract::{
-    EngineName, ExecuteRequest, Grant, GrantsRequest, JsonText, Language, Limit, LimitsRequest,
-    SessionId, UnknownEngine, WorkspaceRequest, camel_case, is_spelled_alike, whole_number,
+    Access, EngineName, ExecuteRequest, Grant, GrantsRequest, JsonText, Language, Limit,
+    LimitsRequest, SessionId, UnknownEngine, WorkspaceRequest, camel_case, is_spelled_alike,
+    whole_number,
 };
 use belljar_wire::json::{JsonFlaw, check_keys};
 use serde_json::{Map, Value};
@@ -69,6 +70,7 @@ const FIELDS: &[&str] = &[
     "intent",
     "tools",
     "context",
+    "network",
     "sandbox_config",
     "session_id",
     "max_output_tokens",
@@ -112,6 +114,12 @@ pub fn decode_execute(arguments: Map<String, Value>) -> Result<ExecuteRequest, R
         && grants.tools.replace(tools).is_some()
     {
         return Err(RequestError::Twice { field: "tools".to_owned() });
+    }
+    if let Some(hosts) = fields.hosts("network")? {
+        if grants.net != Access::None {
+            return Err(RequestError::Twice { field: "network".to_owned() });
+        }
+        grants.net = hosts;
     }
     let tokens = fields.count("max_output_tokens")?;
     Ok(ExecuteRequest {
@@ -262,6 +270,21 @@ impl ArgumentFields {
 
     fn texts(&mut self, name: &str) -> Result<Option<Vec<String>>, RequestError> {
         self.typed(name, "a list of strings", texts)
+    }
+
+    /// Hosts: a list, true for all that are allowed, or a text with either or with hosts and commas.
+    fn hosts(&mut self, name: &str) -> Result<Option<Access>, RequestError> {
+        let read = |value: &Value| match (flag(value), texts(value), value.as_str()) {
+            (Some(true), ..) => Some(Access::All),
+            (Some(false), ..) => Some(Access::None),
+            (None, Some(list), _) => Some(Access::from(list)),
+            (None, None, Some(text)) => {
+                let hosts = text.split(',').map(str::trim).filter(|host| !host.is_empty());
+                Some(Access::from(hosts.map(str::to_owned).collect::<Vec<_>>()))
+            }
+            (None, None, None) => None,
+        };
+        self.typed(name, "true or a list of hosts", read)
     }
 
     pub(crate) fn object(

@@ -42,7 +42,7 @@ pub(crate) const ANSWER_WITH_FILES: &[&str] = &[EXECUTE, GET_RUN, SANDBOX];
 
 pub(crate) use manual::manual;
 
-const EXECUTE_TEXT: &str = "Run code in a sandbox, no network. Only its `return` value, prints and \
+const EXECUTE_TEXT: &str = "Run code in a sandbox. Only its `return` value, prints and \
     files in /work/out come back: filter in code. Call tools: `await mcp.server.tool({})` (Python: \
     no await).";
 const SEARCH_TEXT: &str = "Find tools. No intent: manual.";
@@ -170,6 +170,7 @@ fn execute_input() -> Value {
         "language": described("string", "python, bash or typescript (default)"),
         "intent": text(),
         "context": described("string", "JSON"),
+        "network": described("string", "hosts"),
         "sandbox_config": inputs(json!({ "timeoutMs": of_type("integer") })),
         "session_id": text(),
         "max_output_tokens": described("integer", "default 2000"),

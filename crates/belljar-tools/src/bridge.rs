@@ -32,7 +32,7 @@ use crate::{
     arguments::CallArguments, local::LocalServer,
 };
 
-pub use approval::ApprovalNotice;
+pub use approval::{ApprovalNotice, AskedAction};
 pub use run::{JournalError, RunBridge};
 
 /// The timeout for looking up a tool that is not called.

@@ -22,6 +22,22 @@ pub(crate) enum JournalEntry {
     Timer {
         now_ms: f64,
     },
+    /// A connection of the code is about to leave the host: what follows depends on it, and cannot be
+    /// replayed.
+    Connection,
+}
+
+/// The kind of a row about a connection.
+const CONNECTION: &str = "connection";
+
+/// The row that says that a run is about to open connections.
+pub fn connection_row() -> JournalRow {
+    JournalEntry::Connection.into_row()
+}
+
+/// Whether a run has opened connections, so that it cannot be replayed.
+pub fn has_connections<'a>(rows: impl IntoIterator<Item = &'a JournalRow>) -> bool {
+    rows.into_iter().any(|row| row.kind == CONNECTION)
 }
 
 /// The call that the code asked for.
@@ -85,6 +101,7 @@ impl JournalEntry {
                 row("ended", call, json(&OutcomeEntryHead { ok, now_ms }), Some(body))
             }
             Self::Timer { now_ms } => row("timer", 0, json(&TimerEntryHead { now_ms }), None),
+            Self::Connection => row(CONNECTION, 0, "{}".to_owned(), None),
         }
     }
 
@@ -104,6 +121,7 @@ impl JournalEntry {
             "timer" => serde_json::from_str(&head)
                 .ok()
                 .map(|TimerEntryHead { now_ms }| Self::Timer { now_ms }),
+            CONNECTION => Some(Self::Connection),
             _ => None,
         };
         entry.ok_or(UnreadableRow { kind })

@@ -84,6 +84,8 @@ impl Replay {
                     replay.last_now_ms = Some(now_ms);
                     replay.inputs.push_back(RecordedInput::Timer { now_ms });
                 }
+                // Its host does not resume such a run.
+                JournalEntry::Connection => {}
             }
         }
         replay

@@ -164,20 +164,6 @@ fn items_of(node: &FileNode) -> usize {
     if let FileTree::List(items) = &node.tree { items.len() } else { 1 }
 }
 
-/// Refuses permissions that a cell cannot give, and says what to do instead.
-pub(super) fn refuse_permissions(fields: &mut FieldReader<'_>, notes: &mut Diagnostics<'_>) {
-    // A list of hosts asks for the network as well.
-    let network = fields.take(&["allow_network", "allowNetwork"], notes);
-    let wished = network.filter(|node| node.tree != FileTree::Bool(false)).map(|node| node.at);
-    if let Some(at) = wished {
-        notes.fault(
-            at,
-            "`allow_network` is not supported: code has no network",
-            "remove it, and fetch through an MCP tool",
-        );
-    }
-}
-
 /// Reads `allow_filesystem`: whether code sees the files of the workflow. When it is false, the
 /// code has no writable files of its own either.
 pub(super) fn filesystem(

@@ -62,16 +62,20 @@ impl NameRule {
 }
 
 impl ClientGrants {
-    /// The requested grants. Tools are policy's to decide.
+    /// The requested grants. Tools are policy's to decide, and `hosts` decides about hosts.
     ///
     /// # Errors
     /// Something is not allowed; the hint says how the operator would allow it.
-    pub fn given(&self, asked: &GrantsRequest) -> Result<Grants, RunError> {
+    pub fn given(
+        &self,
+        asked: &GrantsRequest,
+        hosts: impl Fn(&Access) -> Result<Vec<String>, RunError>,
+    ) -> Result<Grants, RunError> {
         let mut grants = Grants::default();
         for (grant, ask) in asked.asked() {
             let value = match ask {
                 GrantAsk::Paths(access) => GrantValue::Paths(self.paths(grant, access)?),
-                GrantAsk::Hosts(_) => return Err(no_network()),
+                GrantAsk::Hosts(access) => GrantValue::Names(hosts(access)?),
                 GrantAsk::Variables(asked) => {
                     let variables =
                         asked.into_iter().map(|(name, value)| self.variable(name, value));
@@ -184,10 +188,4 @@ fn beyond_paths(what: &str, key: &str, path: &str, allowed: &[PathBuf]) -> RunEr
 /// What is allowed instead, for the end of a message.
 fn listed(known: &str) -> String {
     if known.is_empty() { String::new() } else { format!("; allowed: {known}") }
-}
-
-fn no_network() -> RunError {
-    let message = "network access cannot be granted here";
-    RunError::new(ErrorCode::PermissionNetwork, message)
-        .with_hint("use a tool, or have the data passed in with `context`")
 }

@@ -184,11 +184,12 @@ grant_table! {
         flag: Some(GrantFlag {
             name: "net", value_name: "HOST[:PORT]",
             help: "Host the code may reach, through a proxy: a name, *.NAME or an address",
-            workflow_help: None,
-            serve_help: None,
+            workflow_help: Some("Host that the file may let code reach: a name, *.NAME or an address"),
+            serve_help: Some("Host that clients may let code reach: a name, *.NAME or an address"),
         }),
         given: Vec<String>,
         client: Access,
+        task: Access, unasked: None,
     }
     /// Environment variables, with values.
     Env {

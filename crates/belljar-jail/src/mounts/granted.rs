@@ -18,7 +18,7 @@ use super::{
     covered::{Cover, covered_view},
     inside, make_parents, place_tree,
 };
-use crate::{CellGrants, CellLimits, TreeAccess, sys};
+use crate::{CellGrants, CellLimits, TreeAccess, certificates, sys};
 
 /// Where commands granted to one cell are found.
 const GRANTED_COMMANDS: &str = "/commands";
@@ -113,6 +113,9 @@ pub(super) fn place_grants(
         }
         tree.fixed.iter().try_for_each(|path| fix(tree.target(), path))?;
     }
+    if let Some(authority) = &grants.authority {
+        certificates::lay_own(authority)?;
+    }
     for (name, program) in &grants.commands {
         let path = PathBuf::from(GRANTED_COMMANDS).join(name);
         make_parents(inside(&path))?;
@@ -160,6 +163,10 @@ pub(super) fn copy_root(grants: &CellGrants) -> io::Result<()> {
 fn copy_entry(entry: &fs::DirEntry, grants: &CellGrants) -> io::Result<()> {
     let (from, kind) = (entry.path(), entry.file_type()?);
     if kind.is_symlink() {
+        if grants.trees.iter().any(|tree| tree.target() == from) {
+            // The grant takes its place.
+            return Ok(());
+        }
         return Ok(symlinkat(fs::read_link(&from)?, CWD, inside(&from))?);
     }
     let leads_to_grant = grants.trees.iter().any(|tree| tree.target().starts_with(&from));

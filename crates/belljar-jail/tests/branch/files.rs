@@ -184,7 +184,7 @@ fn workspace(guests: Guests) -> Result<(tempfile::TempDir, Setup)> {
         covered: Vec::new(),
         fixed: Vec::new(),
     };
-    let grants = CellGrants { trees: vec![tree], commands: Vec::new() };
+    let grants = CellGrants { trees: vec![tree], ..CellGrants::default() };
     Ok((home, Setup { grants, ..setup(guests) }))
 }
 
@@ -209,7 +209,7 @@ fn granted(guests: Guests) -> Result<(tempfile::TempDir, Setup)> {
             fixed: Vec::new(),
         });
     }
-    let grants = CellGrants { trees, commands: Vec::new() };
+    let grants = CellGrants { trees, ..CellGrants::default() };
     Ok((home, Setup { grants, ..setup(guests) }))
 }
 

@@ -291,5 +291,5 @@ fn grants(home: &Path) -> io::Result<CellGrants> {
         (WORK, TreeAccess::Workspace),
     ];
     let trees = all.into_iter().map(|(name, access)| granted(name, access));
-    Ok(CellGrants { trees: trees.collect::<io::Result<_>>()?, commands: Vec::new() })
+    Ok(CellGrants { trees: trees.collect::<io::Result<_>>()?, ..CellGrants::default() })
 }

@@ -9,6 +9,7 @@ use belljar_contract::{
 use belljar_tools::Glob;
 
 use super::WorkflowServiceOptions;
+use crate::ClientHosts;
 
 /// What a client may ask for, set by the operator.
 #[derive(Debug, Clone)]
@@ -17,6 +18,8 @@ pub struct ClientPermissions {
     pub limits: Limits,
     /// What a client may ask to reach.
     pub grants: ClientGrants,
+    /// The hosts of the network that a client may ask to reach.
+    pub hosts: ClientHosts,
     /// Names that are committed although the host would execute them.
     pub commit_executable: ExecutablePermissions,
     /// The token budget of a result, unless the client states one.
@@ -44,7 +47,7 @@ pub struct ExecutablePermissions {
 impl ClientPermissions {
     /// The requested grants, if the operator allows all of them. Tools are policy's to decide.
     pub(super) fn grants(&self, asked: &GrantsRequest) -> Result<Grants, RunError> {
-        self.grants.given(asked)
+        self.grants.given(asked, |hosts| self.hosts.given(hosts))
     }
 
     /// The requested workspace, if the operator allows it.

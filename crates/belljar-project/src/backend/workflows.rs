@@ -74,6 +74,7 @@ impl ProjectBackend {
                 env: permissions.grants.env.clone(),
                 modules: permissions.grants.modules.only().map(<[String]>::to_vec),
                 commands: permissions.grants.commands.only().map(<[String]>::to_vec),
+                hosts: permissions.hosts.flags.iter().map(ToString::to_string).collect(),
             },
             hidden,
             max_running,

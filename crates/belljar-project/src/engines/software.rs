@@ -10,6 +10,9 @@ use belljar_runtime::View;
 /// Where commands are searched, in this order, whatever the host's own `PATH` is.
 const COMMAND_DIRECTORIES: [&str; 6] =
     ["/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin"];
+/// Where programs are that others start, as git starts its end of HTTP.
+const HELPER_DIRECTORIES: [&str; 3] =
+    ["/usr/local/libexec/git-core", "/usr/lib/git-core", "/usr/libexec/git-core"];
 /// Top-level directories with software: on most machines links into `/usr`.
 const TOP_LEVEL: [&str; 6] = ["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
 /// Files of `/etc` that programs need to find their libraries and each other.
@@ -59,7 +62,8 @@ pub(super) fn view() -> View {
 
 /// The program that a command name means, if cells may see it.
 pub(super) fn command(name: &str) -> Option<PathBuf> {
-    let found = COMMAND_DIRECTORIES.iter().map(|directory| Path::new(directory).join(name));
+    let directories = COMMAND_DIRECTORIES.iter().chain(&HELPER_DIRECTORIES);
+    let found = directories.map(|directory| Path::new(directory).join(name));
     let program = found.filter(|path| path.is_file()).find_map(|path| real(&path))?;
     let is_shown = |top: &str| program.starts_with(top) && is_plain_directory(top);
     let is_software = program.starts_with("/usr") || TOP_LEVEL.iter().any(|top| is_shown(top));

@@ -39,10 +39,10 @@ struct CachedAnswer {
 }
 
 impl CacheKey {
-    /// The key of a request that may be answered from the cache; requests with files have none. The
+    /// The key of a request that may be answered from the cache; requests with files or hosts have none. The
     /// tool policy is part of the key, so that a call which is denied by now is not answered.
     pub(super) fn of(execution: &Execution, bridge: Option<&Bridge>) -> Option<Self> {
-        if execution.request.has_host_files() {
+        if execution.request.has_host_files() || !execution.request.grants.net.is_empty() {
             return None;
         }
         let stored =

@@ -4,36 +4,53 @@ use std::{
     collections::HashMap,
     future::Future,
     pin::Pin,
-    sync::{Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, OnceLock, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Instant,
 };
 
 use belljar_contract::{ErrorCode, RunId};
 use belljar_runtime::{ConnectionEvent, ConnectionLog, ConnectionOutcome, LogFailure};
-use belljar_store::{AuditId, AuditRow, SENT, Store, StoreError};
+use belljar_server::{BackgroundMeter, ConnectionMeasurement};
+use belljar_store::{AuditId, AuditRow, Lease, SENT, Store, StoreError};
+use belljar_tools::connection_row;
 
 use super::now_ms;
 
-/// Writes the connections of one run to the audit log of its project.
+/// Writes the connections of one run to the audit log of its project. If the run keeps a journal, the
+/// journal says so before the first of them: the run cannot be replayed after that.
 #[derive(Debug)]
 pub(super) struct AuditedConnections {
     store: Store,
     run_id: RunId,
     caller: String,
+    lease: Option<Lease>,
+    /// Whether the journal has it.
+    is_journalled: AtomicBool,
+    meter: Arc<OnceLock<BackgroundMeter>>,
     /// Rows without an outcome, by the number of the connection.
     open: Mutex<HashMap<u64, (AuditId, Instant)>>,
 }
 
 impl AuditedConnections {
-    pub(super) fn new(store: Store, run_id: RunId, caller: String) -> Self {
-        Self { store, run_id, caller, open: Mutex::default() }
+    pub(super) fn new(
+        store: Store,
+        run_id: RunId,
+        caller: String,
+        lease: Option<Lease>,
+        meter: Arc<OnceLock<BackgroundMeter>>,
+    ) -> Self {
+        let is_journalled = AtomicBool::new(false);
+        Self { store, run_id, caller, lease, is_journalled, meter, open: Mutex::default() }
     }
 
     async fn write(&self, event: &ConnectionEvent) -> Result<(), StoreError> {
+        self.measure(event);
         let outcome = match &event.outcome {
             ConnectionOutcome::Allowed => {
-                // On disk before the name is resolved.
-                let id = self.store.begin_audit(self.row(event, SENT.to_owned())).await?;
+                let id = self.begin(self.row(event, SENT.to_owned())).await?;
                 self.open().insert(event.connection, (id, Instant::now()));
                 return Ok(());
             }
@@ -51,6 +68,30 @@ impl AuditedConnections {
             }
             None => self.store.audit(self.row(event, outcome)).await,
         }
+    }
+
+    /// Writes the row of a connection that is about to be made; it is on disk before the name is resolved.
+    async fn begin(&self, row: AuditRow) -> Result<AuditId, StoreError> {
+        let Some(lease) = &self.lease else { return self.store.begin_audit(row).await };
+        let rows = match self.is_journalled.load(Ordering::SeqCst) {
+            true => Vec::new(),
+            false => vec![connection_row()],
+        };
+        let id = self.store.append_sent(lease, rows, row, now_ms()).await?;
+        self.is_journalled.store(true, Ordering::SeqCst);
+        Ok(id)
+    }
+
+    fn measure(&self, event: &ConnectionEvent) {
+        let Some(meter) = self.meter.get() else { return };
+        meter.connected(match &event.outcome {
+            ConnectionOutcome::Allowed => ConnectionMeasurement::Allowed,
+            ConnectionOutcome::Refused(_) => ConnectionMeasurement::Refused,
+            ConnectionOutcome::Failed { .. } => ConnectionMeasurement::Failed,
+            ConnectionOutcome::Closed { sent, received, .. } => {
+                ConnectionMeasurement::Closed { sent: *sent, received: *received }
+            }
+        });
     }
 
     fn row(&self, event: &ConnectionEvent, outcome: String) -> AuditRow {

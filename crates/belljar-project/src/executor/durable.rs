@@ -5,13 +5,19 @@ use std::{future::Future, sync::Arc, time::Duration};
 use belljar_contract::{ErrorCode, ErrorKind, RunError, RunId, RunResult, RunStatus, hex};
 use belljar_runtime::{BridgeLink, Durable, RunOptions, ToolLink};
 use belljar_store::{ClaimReason, Lease, NewRun, RunRecord, RunSummary, Store, StoreError};
-use belljar_tools::{CallObserver, JournalError, RunBridge, crash_point};
+use belljar_tools::{CallObserver, JournalError, RunBridge, crash_point, has_connections};
 use rustix::rand::{GetRandomFlags, getrandom};
 use thiserror::Error;
 
 use super::{
-    Execution, Executor, abort::Abort, clock_note::ClockNote, finish::OpenRun, now_ms, serve,
-    stored::StoredRequest, this_process,
+    Execution, Executor, RunDurability,
+    abort::Abort,
+    clock_note::ClockNote,
+    finish::OpenRun,
+    network::{NetworkPlan, RunInputs},
+    now_ms, serve,
+    stored::StoredRequest,
+    this_process,
 };
 use crate::{active::ActiveGuard, is_owner_alive};
 
@@ -77,15 +83,15 @@ impl Executor {
             execution.observer.run_begins(&id);
             return not_durable(id, "there is no bridge to keep a journal of");
         }
-        if !request.grants.net.is_empty() {
+        if execution.durability == RunDurability::Always && !request.grants.net.is_empty() {
             execution.observer.run_begins(&id);
-            let message =
-                "a durable run cannot be granted hosts: its connections cannot be replayed";
+            let message = "a durable run cannot have connections: they cannot be replayed";
             let error = RunError::new(ErrorCode::RequestInvalid, message)
                 .with_hint("omit `durable`, or fetch through an MCP tool");
             return RunResult::not_run(id, RunStatus::Failed, error);
         }
         let mut stored = StoredRequest::of(request, tools, *max_output_tokens);
+        stored.hosts.clone_from(&execution.hosts);
         stored.report = Some(run.tools.clone());
         let started_ms = now_ms();
         let seed = seed();
@@ -168,7 +174,9 @@ impl Executor {
         let tools = stored.tools.clone();
         let max_output_tokens = stored.max_output_tokens;
         let report = stored.report.clone().unwrap_or_default();
+        let hosts = stored.hosts.clone();
         let execution = Execution {
+            hosts,
             tools,
             max_output_tokens,
             observer,
@@ -191,6 +199,10 @@ impl Executor {
         (run.tools, run.max_output_tokens) = (report, max_output_tokens);
         run.clock = ClockNote::of(&execution);
         run.journal = Some(RunJournal { lease, active: Some(active) });
+        if self.has_connections(store, id).await? {
+            let result = self.finish(run, connections_in_doubt(id.clone())).await;
+            return Ok(ResumeOutcome::Ran(Box::new(result)));
+        }
         let mut abort = Abort::new(abort);
         let resumed = self.run_durable(execution, store, &mut run, durable, &mut abort).await;
         let result = resumed.unwrap_or_else(|error| {
@@ -216,14 +228,19 @@ impl Executor {
         let (Some(bridge), Some(RunJournal { lease, .. })) = (&self.bridge, &run.journal) else {
             return Ok(not_durable(id, "there is no bridge to keep a journal of"));
         };
+        let plan = match self.network_plan(&execution, &id, None, Some(lease)) {
+            Ok(plan) => plan,
+            Err(error) => return Ok(RunResult::not_run(id, RunStatus::Failed, error)),
+        };
         let (request, context, listener) = execution.into_parts(&id, None);
         let began_ms = durable.now_ms;
         let (tools, BridgeLink { asks, inputs }) = ToolLink::pair(Some(durable));
+        let inputs = RunInputs::new(inputs);
+        let network = NetworkPlan::options(plan, Some(bridge), Some(inputs.clone()));
         let sink = move |input| inputs.send(input);
         let journal = (store.clone(), lease.clone());
         let calls = RunBridge::durable(bridge, context, journal, began_ms, sink).await?;
-        let options =
-            RunOptions { id: Some(id), tools: Some(tools), listener, ..RunOptions::default() };
+        let options = RunOptions { id: Some(id), tools: Some(tools), listener, network };
         let run = self.sandbox.host.run_with(request, options, abort);
         let (mut result, finished) = tokio::join!(run, serve(calls, asks));
         if let (true, Err(diverged)) = (ended_by_itself(&result), finished) {
@@ -233,6 +250,12 @@ impl Executor {
         }
         crash_point("finished");
         Ok(result)
+    }
+
+    /// Whether a run had connections when its host ended.
+    async fn has_connections(&self, store: &Store, id: &RunId) -> Result<bool, StoreError> {
+        let journal = store.journal(id).await?;
+        Ok(has_connections(journal.iter().map(|(_, row)| row)))
     }
 
     /// Aborts a run without an owner. Hosts no longer resume it; a person can.
@@ -289,7 +312,8 @@ impl RunJournal {
     pub(super) async fn write_end(self, store: &Store, result: &RunResult) {
         let Self { lease, active: _active } = self;
         let json = || serde_json::to_string(result).unwrap_or_default();
-        let is_over = matches!(result.status, RunStatus::Completed | RunStatus::Failed);
+        let is_over = matches!(result.status, RunStatus::Completed | RunStatus::Failed)
+            || is_in_doubt_for_good(result);
         let end = RunEnd { status: result.status, result: is_over.then(json) };
         if let Err(error) = end.write(store, &lease).await {
             // The journal has its calls; only its end is missing.
@@ -359,6 +383,21 @@ fn ended_by_itself(result: &RunResult) -> bool {
         | RunStatus::ApprovalRequired
         | RunStatus::InDoubt => false,
     }
+}
+
+/// The result of a run whose host ended while it had connections.
+fn connections_in_doubt(id: RunId) -> RunResult {
+    let message = "the host ended while the run could reach hosts: what it sent may have had effects, so it \
+                   is not repeated";
+    let error = RunError::new(ErrorCode::RunInDoubt, message).with_hint(
+        "`belljar audit` lists its connections; look there, then start it again if that does no harm",
+    );
+    RunResult::not_run(id, RunStatus::InDoubt, error)
+}
+
+/// Whether no answer of a person could let the run go on.
+fn is_in_doubt_for_good(result: &RunResult) -> bool {
+    result.error.as_ref().is_some_and(|error| error.code == ErrorCode::RunInDoubt)
 }
 
 fn not_durable(id: RunId, why: &str) -> RunResult {

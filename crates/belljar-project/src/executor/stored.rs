@@ -27,6 +27,9 @@ pub(super) struct StoredRequest {
     /// Names that the host would execute and the commit may still write.
     #[serde(default, skip_serializing_if = "is_default")]
     executable: CommitExecutable,
+    /// The hosts that the operator's flags allowed. They do not count when two requests are compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) hosts: Option<Vec<String>>,
     pub(super) tools: ToolGrants,
     pub(super) max_output_tokens: Option<u32>,
     /// The tools it was offered. They do not count when two requests are compared.
@@ -62,6 +65,7 @@ impl StoredRequest {
             grants,
             workspace: workspace.map(|workspace| (workspace.path, workspace.commit)),
             executable: executable.unwrap_or_default(),
+            hosts: None,
             tools: tools.clone(),
             max_output_tokens,
             report: None,

@@ -9,6 +9,7 @@ use std::{
     },
 };
 
+use belljar_config::EngineSettings;
 use belljar_contract::{EngineName, Language, Limits};
 use belljar_jail::{process_tree, process_tree::PROCESS_TREE_ARGUMENT};
 use belljar_runtime::{Host, HostConfig, LaunchError, ZygotePlan, maximum_limits_here};
@@ -16,7 +17,7 @@ use belljar_worker::{ZYGOTE_ARGUMENT, become_zygote_if_asked};
 use thiserror::Error;
 
 use super::Sandbox;
-use crate::{config::EngineSettings, engines::MachineEngines};
+use crate::engines::MachineEngines;
 
 /// Enough for a few parallel requests, few enough to idle cheaply.
 const DEFAULT_POOL: usize = 4;

@@ -39,6 +39,8 @@ pub(super) struct CodeTask<'a> {
     pub(super) tools: ToolGrants,
     pub(super) limits: Limits,
     pub(super) grants: Grants,
+    /// The hosts that flags of the operator allow.
+    pub(super) hosts: Vec<String>,
 }
 
 impl TaskPerformer {
@@ -48,7 +50,7 @@ impl TaskPerformer {
         driven: &DrivenWorkflow,
         code: &Code,
     ) -> TaskOutcome {
-        let grants = match driven.permissions.grants(&code.grants) {
+        let grants = match driven.permissions.grants(&code.grants, &self.executor) {
             Ok(grants) => grants,
             Err(failure) => return TaskOutcome { read_only: true, ..TaskOutcome::failed(failure) },
         };
@@ -58,7 +60,8 @@ impl TaskPerformer {
             limits.inodes = 1;
         }
         let tools = self.tools_of(code, job.start.speculative).await;
-        self.run_code_task(job, driven, CodeTask { code, tools, limits, grants }).await
+        let hosts = driven.permissions.hosts.clone();
+        self.run_code_task(job, driven, CodeTask { code, tools, limits, grants, hosts }).await
     }
 
     /// Runs the code, or resumes it, to its end.
@@ -108,6 +111,11 @@ impl TaskPerformer {
             (Ok(ran), TaskWork::McpTool(_)) if task_result::is_in_doubt(&ran) => {
                 return self.in_doubt(&id).await;
             }
+            (Ok(ran), _) if task_result::had_connections(&ran) => {
+                let message = "the host ended while the code could reach hosts: what it sent may have had \
+                               effects";
+                return TaskOutcome::failed(in_doubt(message));
+            }
             (Ok(ran), _) => self.until_decided(&id, ran, job, &watch).await,
             (lost @ Err(_), _) => lost,
         };
@@ -131,7 +139,7 @@ impl TaskPerformer {
         asked: CodeTask<'_>,
         directory: Option<&std::path::Path>,
     ) -> Result<Execution, TaskFailure> {
-        let CodeTask { code, tools, limits, grants } = asked;
+        let CodeTask { code, tools, limits, grants, hosts } = asked;
         let mut request = RunRequest::new(code.language, node::wrapped(code));
         request.engine = code.engine;
         request.file_name = file_name(&job.start.instance, code.language);
@@ -145,7 +153,8 @@ impl TaskPerformer {
         Ok(Execution {
             tools,
             intent: code.intent.clone(),
-            durability: RunDurability::Always,
+            durability: RunDurability::UntilConnected,
+            hosts: Some(hosts),
             ..Execution::new(request, "")
         })
     }

@@ -10,6 +10,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{ProjectWorkflowError, walk};
+use crate::{
+    Executor,
+    network::{self, HostRefusal, PATTERNS},
+};
 
 /// How to allow more: the flags and the commands that take them.
 const READ: &str = "`--read PATH` of `belljar workflow run` or `belljar serve`";
@@ -17,6 +21,8 @@ const WRITE: &str = "`belljar serve --write PATH`; `belljar workflow run` has no
                      changed files to the host only with `--workspace DIR --commit`";
 const ENV: &str = "`--env NAME` of `belljar workflow run` or `belljar serve`";
 const MODULE: &str = "`belljar serve --module NAME`";
+const NET: &str = "`--net HOST` of `belljar workflow run` or `belljar serve`, or with `allow` under [net] in \
+                   the user's belljar.toml";
 const COMMAND: &str = "`belljar serve --command NAME`";
 
 /// What workflows may do beyond calling the tools that the policy allows.
@@ -37,6 +43,8 @@ pub struct WorkflowPermissions {
     pub modules: Option<Vec<String>>,
     /// Commands that tasks may ask for; `None` is any.
     pub commands: Option<Vec<String>>,
+    /// Hosts that flags allow tasks to ask for, beside those of `[net]`.
+    pub hosts: Vec<String>,
 }
 
 impl WorkflowPermissions {
@@ -69,7 +77,11 @@ impl WorkflowPermissions {
     }
 
     /// The grants that a code task asks for, if all of them are allowed. Tools are policy's to decide.
-    pub(super) fn grants(&self, asked: &TaskGrants) -> Result<Grants, TaskFailure> {
+    pub(super) fn grants(
+        &self,
+        asked: &TaskGrants,
+        executor: &Executor,
+    ) -> Result<Grants, TaskFailure> {
         let mut grants = Grants::default();
         for (grant, ask) in asked.asked() {
             let value = match ask {
@@ -78,13 +90,26 @@ impl WorkflowPermissions {
                     let variables = names.iter().map(|(name, _)| self.variable(name));
                     GrantValue::Variables(variables.collect::<Result<_, _>>()?)
                 }
-                GrantAsk::Hosts(_) => return Err(denied("code has no network".to_owned())),
+                GrantAsk::Hosts(access) => GrantValue::Names(self.hosts(access, executor)?),
                 GrantAsk::Tools(_) => continue,
                 GrantAsk::Value(value) => self.checked(grant, value)?,
             };
             grants.give(grant, value);
         }
         Ok(grants)
+    }
+
+    /// The requested hosts, if flags and files of the operator allow them.
+    fn hosts(&self, asked: &Access, executor: &Executor) -> Result<Vec<String>, TaskFailure> {
+        let rules = executor.host_rules(&self.hosts);
+        let rules = rules.map_err(|error| denied(error.message))?;
+        network::within(&rules, asked).map_err(|refusal| match refusal {
+            HostRefusal::Malformed(fault) => denied(format!("{fault}; {PATTERNS}")),
+            HostRefusal::NotAllowed(host, _) => {
+                beyond(format!("reaching {host} is not allowed here"), NET)
+            }
+            HostRefusal::None => beyond("reaching any host is not allowed here".to_owned(), NET),
+        })
     }
 
     /// The requested paths, if the operator allows them for this grant.

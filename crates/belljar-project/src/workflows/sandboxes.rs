@@ -75,7 +75,7 @@ impl TaskPerformer {
         (language, engine): (Language, Option<EngineName>),
         (limits, grants): (&LimitsRequest, &TaskGrants),
     ) -> TaskOutcome {
-        let grants = match driven.permissions.grants(grants) {
+        let grants = match driven.permissions.grants(grants, &self.executor) {
             Ok(grants) => grants,
             Err(failure) => return TaskOutcome { read_only: true, ..TaskOutcome::failed(failure) },
         };

@@ -17,6 +17,11 @@ pub(super) fn is_in_doubt(result: &RunResult) -> bool {
     result.status == RunStatus::InDoubt || code == Some(belljar_contract::ErrorCode::ToolInDoubt)
 }
 
+/// Whether the run ended with its host while it had connections, so that its effects are unknown.
+pub(super) fn had_connections(result: &RunResult) -> bool {
+    result.error.as_ref().is_some_and(|error| error.code == belljar_contract::ErrorCode::RunInDoubt)
+}
+
 /// Moves the error one line up, to where its author wrote it: the code ran with a line in front.
 pub(super) fn move_error_up(mut result: RunResult) -> RunResult {
     if let Some(error) = &mut result.error {

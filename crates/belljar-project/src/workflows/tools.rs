@@ -14,9 +14,7 @@ use std::{
 };
 
 use belljar_contract::{ApprovalId, ErrorCode, Grants, RunError};
-use belljar_tools::{
-    ApprovalNotice, CallObserver, RunContext, Tool, ToolGrants, ToolReach, crash_point,
-};
+use belljar_tools::{ApprovalNotice, CallObserver, RunContext, Tool, ToolReach, crash_point};
 use belljar_workflow::{Code, Job, TaskFailure, TaskOutcome, ToolAction};
 use serde_json::json;
 
@@ -169,7 +167,8 @@ impl TaskPerformer {
     ) -> TaskOutcome {
         let (limits, grants) = (self.options.limits, Grants::default());
         let code = Code::default();
-        let task = CodeTask { code: &code, tools: ToolGrants::default(), limits, grants };
+        let (tools, hosts) = Default::default();
+        let task = CodeTask { code: &code, tools, limits, grants, hosts };
         let mut outcome = self.run_code_task(job, driven, task).await;
         outcome.read_only |= is_read_only;
         outcome

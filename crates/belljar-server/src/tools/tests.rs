@@ -85,9 +85,10 @@ fn the_schema_and_the_decoder_agree() {
         properties.keys().map(|name| (name.clone(), Value::Null)).collect();
     arguments.insert("code".to_owned(), json!("1"));
     assert!(crate::request::decode_execute(arguments).is_ok());
-    for field in ["code", "language", "engine", "intent", "tools", "context", "sandbox_config"]
-        .into_iter()
-        .chain(["session_id", "max_output_tokens", "durable"])
+    for field in
+        ["code", "language", "engine", "intent", "tools", "context", "network", "sandbox_config"]
+            .into_iter()
+            .chain(["session_id", "max_output_tokens", "durable"])
     {
         assert!(properties.contains_key(field) || manual().contains(field), "{field}");
     }

@@ -48,6 +48,19 @@ impl Bridge {
     }
 }
 
+/// Something else than a call of a tool that a person is asked about, as it is shown to them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AskedAction {
+    /// What is asked about, in the place of a tool's name.
+    pub name: String,
+    /// The details, as JSON.
+    pub details: String,
+    /// Tells it from an equal action of the same run.
+    pub time: u32,
+    /// The rule that made policy ask.
+    pub reason: String,
+}
+
 /// The decision about a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Consent {
@@ -150,6 +163,59 @@ impl Bridge {
             }
         })
     }
+}
+
+impl Bridge {
+    /// Asks a person about an action of a run; whether it may be done. A yes covers this action only. `waits`
+    /// hears when the run begins to wait and when it stops.
+    ///
+    /// # Errors
+    /// Nobody can be asked, or nobody answered in time.
+    pub async fn ask_about(
+        &self,
+        run: &RunContext,
+        action: AskedAction,
+        waits: impl Fn(bool) + Send + Sync,
+    ) -> Result<bool, ToolFault> {
+        let AskedAction { name, details, time, reason } = action;
+        let fault = |code, message: &str| ToolFault::new(code, format!("{name}: {message}"));
+        if !run.observer.may_wait() {
+            let message = "it needs the approval of a person, and the run does not wait for one";
+            return Err(fault(ErrorCode::ApprovalDenied, message));
+        }
+        let Some(store) = &self.config.store else {
+            let message = "it needs approval, but there is no project to record it in";
+            return Err(fault(ErrorCode::ApprovalDenied, message));
+        };
+        let terms = ConsentTerms { session: run.session.clone(), ..ConsentTerms::default() };
+        let call = ToolCall {
+            call: action_number(&name, &details, time),
+            server: None,
+            tool: name.clone(),
+            line: None,
+            arguments: details.into_bytes(),
+        };
+        let asked = (ApprovalQuestion::MayCall, terms);
+        let approval = self.request_approval(store, run, &call, &name, asked).await?;
+        waits(true);
+        let consent = self.wait_for_consent(store, run, approval, &reason).await;
+        waits(false);
+        match consent? {
+            Consent::Given => Ok(true),
+            Consent::Denied => Ok(false),
+            Consent::Expired => {
+                Err(fault(ErrorCode::ApprovalExpired, "nobody approved it in time"))
+            }
+        }
+    }
+}
+
+/// A number for an action that no call of the run has: the first bit is set. It is the same after the run
+/// was resumed.
+fn action_number(name: &str, details: &str, time: u32) -> u32 {
+    let digest = Sha256::digest(format!("{name}\n{details}\n{time}").as_bytes());
+    let first = digest.iter().take(4).fold(0_u32, |number, byte| (number << 8) | u32::from(*byte));
+    first | (1 << 31)
 }
 
 /// A call that waits for a person. If its run ends first and has no record to be resumed from, the

@@ -54,13 +54,13 @@ const POINTLESS: &[(&str, &[&str])] = &[
         "packages cannot be installed in a cell",
         names! {
             "apt" "apt-get" "apk" "dnf" "yum" "pacman" "zypper" "brew" "snap" "dpkg"
-            "rpm" "pip" "pip3" "pipx" "uv" "conda" "npm" "npx" "yarn" "pnpm" "gem"
+            "rpm" "pipx" "conda"
         },
     ),
     (
-        "there is no network here",
+        "there is no network beyond granted hosts",
         names! {
-            "curl" "wget" "ssh" "scp" "sftp" "rsync" "nc" "ncat" "netcat" "socat"
+            "ssh" "scp" "sftp" "rsync" "nc" "ncat" "netcat" "socat"
             "telnet" "ftp" "ping" "dig" "nslookup" "host" "traceroute"
         },
     ),
@@ -72,6 +72,11 @@ const POINTLESS: &[(&str, &[&str])] = &[
         },
     ),
 ];
+
+/// Commands that work once they and the hosts they connect to are granted.
+const CONNECTING: &[&str] =
+    names! {"curl" "wget" "pip" "pip3" "uv" "npm" "npx" "yarn" "pnpm" "gem"};
+const CONNECTS: &str = "it needs the network, which this run may not have";
 
 /// Commands agents expect, which are available once they are granted.
 const GRANTABLE: &[&str] = names! {
@@ -86,7 +91,7 @@ pub(super) const DIRECTORIES: &[&str] =
 
 /// Whether a name is that of a command that a script may know and does not have.
 pub(super) fn is_known(name: &str) -> bool {
-    let lists = [GRANTABLE, DEFAULT_COMMANDS, REMOVING_COMMANDS];
+    let lists = [GRANTABLE, CONNECTING, DEFAULT_COMMANDS, REMOVING_COMMANDS];
     reason_against(name).is_some() || lists.iter().any(|names| names.contains(&name))
 }
 
@@ -101,13 +106,14 @@ pub(super) fn with_hint(error: GuestError, before: &str, name: &str) -> GuestErr
         let hint = "Use the files in /work, /tmp and granted paths.";
         return error.with_hint(format!("{before}{name} does not work here: {reason}. {hint}"));
     }
-    let why = match REMOVING_COMMANDS.contains(&name) {
-        true => format!("{name} is not there because {RESTRICTED}."),
-        false => {
-            "Do without it: bash builtins and the common commands for reading and transforming \
-             text are available."
-                .to_owned()
-        }
+    let why = if REMOVING_COMMANDS.contains(&name) {
+        format!("{name} is not there because {RESTRICTED}.")
+    } else if CONNECTING.contains(&name) {
+        format!("{name} needs hosts, too: grant each with --net HOST.")
+    } else {
+        "Do without it: bash builtins and the common commands for reading and transforming text \
+         are available."
+            .to_owned()
     };
     error.with_hint(format!("{before}{why}")).with_missing(MissingKind::Commands, name)
 }
@@ -121,7 +127,8 @@ pub(super) const HANDLER_VARIABLE: &str = "BASH_FUNC_command_not_found_handle%%"
 /// attempt, each ended by a NUL.
 pub(super) fn handler(marker: i32) -> String {
     let mut cases = String::new();
-    for (reason, names) in POINTLESS.iter().chain(&[(RESTRICTED, REMOVING_COMMANDS)]) {
+    let others = [(RESTRICTED, REMOVING_COMMANDS), (CONNECTS, CONNECTING)];
+    for (reason, names) in POINTLESS.iter().chain(&others) {
         cases.push_str(&format!("{}) why=': {reason}';;\n", names.join("|")));
     }
     let grantable = [GRANTABLE, DEFAULT_COMMANDS].concat();

@@ -55,10 +55,17 @@ fn the_refusal_says_why() {
         ("\ngit x", "main.sh: line 2: git: not granted to this run\n"),
         ("sudo ls", "main.sh: line 1: sudo: not granted: there is no other user here\n"),
         (
-            "pip install x",
-            "main.sh: line 1: pip: not granted: packages cannot be installed in a cell\n",
+            "apt install x",
+            "main.sh: line 1: apt: not granted: packages cannot be installed in a cell\n",
         ),
-        ("curl x", "main.sh: line 1: curl: not granted: there is no network here\n"),
+        (
+            "curl x",
+            "main.sh: line 1: curl: not granted: it needs the network, which this run may not have\n",
+        ),
+        (
+            "ping x",
+            "main.sh: line 1: ping: not granted: there is no network beyond granted hosts\n",
+        ),
         ("foo_bar", "main.sh: line 1: foo_bar: command not found\n"),
     ] {
         assert_eq!(run(code).printed(Stream::Stderr), said, "{code}");

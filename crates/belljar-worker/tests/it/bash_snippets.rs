@@ -31,8 +31,10 @@ fn what_cannot_be_had_is_told_with_its_remedy() {
     for (code, words) in [
         ("git clone x", "Grant it with --command git."),
         ("python3 -c 1", "Grant it with --command python3."),
-        ("curl http://a.b", "there is no network here"),
-        ("pip install x", "packages cannot be installed in a cell"),
+        ("curl http://a.b", "curl needs hosts, too: grant each with --net HOST."),
+        ("curl http://a.b", "Grant it with --command curl."),
+        ("ping a.b", "there is no network beyond granted hosts"),
+        ("apt install x", "packages cannot be installed in a cell"),
         ("sudo ls", "there is no other user here"),
         ("cat /data/x.csv", "Grant it with --read /data/x.csv."),
     ] {

@@ -49,7 +49,6 @@ impl CodeSettings {
             notes.warn(node.at, "`enabled` in a file has no effect", why);
         }
         settings.files = code::filesystem(&mut fields, notes);
-        code::refuse_permissions(&mut fields, notes);
         fields.done(notes);
         Some(settings)
     }
@@ -254,7 +253,6 @@ impl Steps<'_, '_> {
         let context = fields.take(&["context", "inputs"], self.notes);
         let values = context.map(|node| self.templates(node));
         let context = self.object(values, context);
-        code::refuse_permissions(&mut fields, self.notes);
         fields.done(self.notes);
         let (source, template) = self.source(at, source)?;
         let (language, engine) = language?;
@@ -284,7 +282,6 @@ impl Steps<'_, '_> {
         let language = self.language(at, &mut fields);
         let limits = self.code.limits(&mut fields, self.notes);
         let source = fields.take(&["code"], self.notes);
-        code::refuse_permissions(&mut fields, self.notes);
         let _ = code::filesystem(&mut fields, self.notes);
         let own = code::grants(&mut fields, self.notes);
         if let Some((grant, _)) = own.asked().first()

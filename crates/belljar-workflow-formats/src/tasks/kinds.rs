@@ -184,7 +184,6 @@ impl TaskReader<'_, '_> {
         let loose = loose.and_then(|node| duration(node, self.notes));
         limits.timeout_ms = limits.timeout_ms.or(seconds.map(|s| s * 1_000)).or(loose);
         let grants = code::grants(&mut fields, self.notes);
-        code::refuse_permissions(&mut fields, self.notes);
         let files = code::filesystem(&mut fields, self.notes);
         fields.tolerate(
             &["permission_set", "permissionSet", "pii_protection", "cache"],

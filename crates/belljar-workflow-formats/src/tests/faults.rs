@@ -68,7 +68,7 @@ settings:
 nodes:
   - name: a
     uses: code.execute
-    with: {code: x, allow_network: true, language: ruby, timeout: soon}
+    with: {code: x, allow_network: 5, language: ruby, timeout: soon}
   - {name: b, language: lua, run: 'return 1'}
   - name: c
     run: |
@@ -79,7 +79,7 @@ nodes:
 "), @r"
     flow.yaml:3:24: `sandbox_mode: e2b` is not supported: code runs on this host, not at a service; write `restricted`
     flow.yaml:3:29: `max_memory` is not supported in `settings.code`; did you mean `max_memory_mb`?
-    flow.yaml:7:36: `a`: `allow_network` is not supported: code has no network; remove it, and fetch through an MCP tool
+    flow.yaml:7:36: `a`: expected true, false or a list of strings, found 5
     flow.yaml:7:52: `a`: the language `ruby` is not supported; supported languages: python, typescript, javascript, bash
     flow.yaml:7:67: `a`: expected a number of seconds, or a time such as `500ms`, `30s`, `5m`, found `soon`
     flow.yaml:8:25: `b`: the language `lua` is not supported; supported languages: python, typescript, javascript, bash
@@ -160,7 +160,7 @@ tasks:
   - {id: h}
   - {id: 'i/j', value: 1}
   - {id: k, tool: 'a:b', timeout: long, retry: 0, on_error: maybe}
-  - {id: l, code: x, sandbox_config: {allowed_write_paths: [/], allow_network: true}}
+  - {id: l, code: x, sandbox_config: {allowed_write_paths: [/], allow_network: {a: b}}}
 "), @r#"
     flow.yaml:3:5: `a`: `message` is missing
     flow.yaml:4:5: `b`: a foreach needs `items` and `do`
@@ -174,7 +174,7 @@ tasks:
     flow.yaml:12:35: `k`: expected a time such as `500ms`, `30s`, `5m`, found `long`
     flow.yaml:12:48: `k`: expected a whole number from 1 to 100, found 0
     flow.yaml:12:61: `k`: expected `fail`, `continue` or `fallback: {task}`, found `maybe`
-    flow.yaml:13:80: `l`: `allow_network` is not supported: code has no network; remove it, and fetch through an MCP tool
+    flow.yaml:13:80: `l`: expected true, false or a list of strings, found a map
     "#);
 }
 

@@ -13,7 +13,20 @@ use std::{
 use belljar_contract::Stream;
 use belljar_runtime::Listener;
 
-use super::terminal::{progress, style::TextStyle, visible::for_stream};
+use super::terminal::{
+    progress,
+    style::{TextRole, TextStyle},
+    visible::for_stream,
+};
+
+/// How the log entries begin that a person sees while the run goes on: it may wait for what was blocked.
+pub(crate) const BLOCKED: &str = "[blocked] ";
+
+/// An entry of the log as a person sees it, with the end of its line.
+pub(crate) fn log_line(entry: &str, style: TextStyle) -> String {
+    let line = format!("log: {}", for_stream(entry, style));
+    format!("{}\n", style.paint(TextRole::Dim, &line))
+}
 
 /// How much of a run's output a person has seen already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,8 +75,8 @@ impl LiveOutput {
 
 impl Listener for LiveOutput {
     fn printed(&self, stream: Stream, text: &[u8]) {
-        // Log entries are shown with the result.
-        if stream != Stream::Log {
+        // Other log entries are shown with the result.
+        if stream != Stream::Log || text.starts_with(BLOCKED.as_bytes()) {
             let _ = self.sender.send(Message::Text(stream, text.to_vec()));
         }
     }
@@ -77,7 +90,7 @@ fn write_all(received: &mpsc::Receiver<Message>) -> io::Result<bool> {
         match stream {
             Stream::Stdout => out.write(&text)?,
             Stream::Stderr => err.write(&text)?,
-            Stream::Log => {}
+            Stream::Log => err.write_entry(&text)?,
         }
     }
     out.end()?;
@@ -106,6 +119,19 @@ impl<W: Write> StreamWriter<W> {
         let rest = self.rest.split_off(complete);
         let text = std::mem::replace(&mut self.rest, rest);
         self.print(&text)
+    }
+
+    /// Writes an entry of the log on a line of its own.
+    fn write_entry(&mut self, text: &[u8]) -> io::Result<()> {
+        let text = String::from_utf8_lossy(text);
+        let line = log_line(text.trim_end_matches('\n'), self.style);
+        let before = if self.ends_line { "" } else { "\n" };
+        self.ends_line = true;
+        let to = &mut self.to;
+        progress::between_questions(false, || {
+            to.write_all(format!("{before}{line}").as_bytes())?;
+            to.flush()
+        })
     }
 
     fn end(&mut self) -> io::Result<()> {

@@ -15,7 +15,7 @@ use log_lines::only_logged;
 use serde::Deserialize;
 
 use super::{
-    live_output::OutputState,
+    live_output::{BLOCKED, OutputState, log_line},
     terminal::{
         json_text::{Layout, lay_out},
         style::{TextRole, TextStyle},
@@ -92,10 +92,10 @@ pub(crate) fn about(
     style: TextStyle,
 ) -> String {
     let mut text = String::new();
-    for entry in only_logged(result) {
-        let line = format!("log: {}", for_stream(entry, style));
-        text.push_str(&style.paint(TextRole::Dim, &line));
-        text.push('\n');
+    let is_unprinted = parts.output == OutputState::Unprinted;
+    let unseen = |entry: &&str| is_unprinted || !entry.starts_with(BLOCKED);
+    for entry in only_logged(result).into_iter().filter(unseen) {
+        text.push_str(&log_line(entry, style));
     }
     if let Some(error) = &result.error {
         text.push_str(&error_text(error, shown, style));

@@ -228,6 +228,7 @@ fn permissions(
     Ok(ClientPermissions {
         limits: settings.limits(arguments.limits.given()),
         grants: grants::allowed(arguments, &settings.grants, &locations.variables)?,
+        hosts: grants::hosts(arguments, &settings.net, &locations.variables)?,
         commit_executable: ExecutablePermissions {
             always: settings.commit_executable.clone(),
             on_request: commit_names(&arguments.commit_executable)

@@ -1,6 +1,7 @@
 """Patches for library parts that need something a cell does not have.
 
-No sockets: asyncio's wake-up channel is a pipe. No file locks: sqlite3 opens files without them. No
+No sockets: asyncio's wake-up channel is a pipe. No sendmsg: asyncio sends on granted sockets without
+it. No file locks: sqlite3 opens files without them. No
 epoll: selectors poll. And json encodes a tool call that was not awaited as its value. Applied once,
 in the zygote; each patch does the same thing by other means.
 """
@@ -88,6 +89,8 @@ def _patch_asyncio() -> None:
     selector_events.BaseSelectorEventLoop._make_self_pipe = make_self_pipe
     base_events.BaseEventLoop.default_exception_handler = default_exception_handler
     unix_events.socket = _NoSockets(unix_events.socket)
+    # Of Python 3.12 and newer, for what does not fit into the queue at once.
+    selector_events._HAS_SENDMSG = False
 
 
 def unhandled_task_error():

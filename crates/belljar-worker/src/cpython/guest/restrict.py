@@ -39,7 +39,7 @@ _IMPORT = "__import__"
 _real = {name: getattr(builtins, name) for name in (*_REFUSED_CALLS, _IMPORT)}
 _mentions = re.compile(rf"\b(?:{'|'.join((*_REFUSED_MODULES, *_real))})\b").search
 _INSTEAD = {
-    "socket": "There is no network in a run; pass data in with `context`.",
+    "socket": "There is no network in a run beyond granted hosts; pass data in with `context`.",
     "pickle": "json, or DataFrame.to_csv and to_parquet, store data without it.",
     "importlib": "Use a plain import statement.",
     "multiprocessing": "Use concurrent.futures.ThreadPoolExecutor instead.",

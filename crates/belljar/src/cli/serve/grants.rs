@@ -8,11 +8,16 @@ use std::{
     env,
     io::{self, Write as _},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use anyhow::{Context as _, anyhow};
 use belljar_contract::{ClientGrants, Grant, GrantTable, NameRule, RunError};
-use belljar_project::config::GrantSettings;
+use belljar_project::{
+    ClientHosts,
+    config::{GrantSettings, NetSettings},
+    host_patterns,
+};
 
 use super::with_hint;
 use crate::cli::{
@@ -51,6 +56,22 @@ pub(super) fn allowed(
         modules: modules.map_or(NameRule::Any, NameRule::Only),
         commands: NameRule::Only(commands.unwrap_or_default()),
     })
+}
+
+/// The hosts that clients may ask for. The flags and `[net]` of the user's file allow; what the project's
+/// file states beyond them is reported.
+pub(super) fn hosts(
+    arguments: &ServeArguments,
+    settings: &NetSettings,
+    variables: &BTreeMap<String, String>,
+) -> anyhow::Result<ClientHosts> {
+    let net = requested_grants(&arguments.grants)?.net;
+    let flags = host_patterns(&net).map_err(|refused| with_hint(&refused))?;
+    let (rules, ignored) = settings.rules(flags.iter().cloned(), variables)?;
+    for one in ignored {
+        warn(&one.to_string());
+    }
+    Ok(ClientHosts { flags, rules: Arc::new(rules) })
 }
 
 /// The flags as a table. Their paths exist, and their variables have values.

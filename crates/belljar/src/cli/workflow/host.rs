@@ -100,7 +100,7 @@ pub(super) fn requested_permissions(
     arguments: &WorkflowRunArguments,
 ) -> anyhow::Result<WorkflowPermissions> {
     // There is no flag for writing: see `workflow_help` in the contract's table.
-    let Grants { read, write, env, .. } = requested_grants(&arguments.grants)?;
+    let Grants { read, write, env, net, .. } = requested_grants(&arguments.grants)?;
     Ok(WorkflowPermissions {
         code: arguments.enable_code_execution,
         shell: Some(arguments.enable_shell),
@@ -110,5 +110,6 @@ pub(super) fn requested_permissions(
         // The user who starts the file trusts it with names: the jail confines what they do.
         modules: None,
         commands: None,
+        hosts: net,
     })
 }

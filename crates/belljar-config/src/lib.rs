@@ -8,6 +8,7 @@
 mod engines;
 mod grants;
 mod locations;
+mod net;
 mod raw;
 mod retention;
 mod servers;
@@ -27,15 +28,15 @@ use belljar_tools::ServerConfigError;
 use raw::{LimitEntry, RawConfig};
 use thiserror::Error;
 
-use crate::Retention;
-
 pub use belljar_contract::quantity;
 pub use engines::EngineSettings;
 pub use grants::GrantSettings;
 pub use locations::{ConfigLocations, FILE_NAME, PROJECT_NAMES, SERVERS_NAME, STATE_NAME};
+pub use net::{IgnoredHost, NetSettings};
+pub use retention::Retention;
 pub use servers::{ConfiguredServer, ServerOrigin, ServerOverrideError};
 pub use tools::{IgnoredRule, ToolSettings};
-pub use workflows::WorkflowSettings;
+pub use workflows::{MAX_QUEUED, MAX_RUNNING, WorkflowSettings};
 
 /// Why the settings cannot be loaded.
 #[derive(Debug, Error)]
@@ -138,6 +139,8 @@ pub struct ProjectSettings {
     pub commit_executable: Vec<String>,
     /// What clients may ask for.
     pub grants: GrantSettings,
+    /// Which hosts code may reach.
+    pub net: NetSettings,
 }
 
 impl ProjectSettings {
@@ -189,7 +192,7 @@ impl ProjectSettings {
         files.project.map_or(Ok(()), RawConfig::refuse_commit_executable)?;
         let commit_executable = files.operator.map(RawConfig::commit_executable).transpose()?;
         let commit_executable = commit_executable.unwrap_or_default();
-        let grants = GrantSettings::resolve(files)?;
+        let (grants, net) = (GrantSettings::resolve(files)?, NetSettings::resolve(files)?);
         Ok(Self {
             stated,
             maximum,
@@ -199,6 +202,7 @@ impl ProjectSettings {
             retention,
             commit_executable,
             grants,
+            net,
         })
     }
 

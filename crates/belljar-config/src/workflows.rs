@@ -1,9 +1,13 @@
 //! Settings for workflows: whether clients may use them, how many, and whether with code.
 
-use crate::{MAX_QUEUED, MAX_RUNNING};
 use belljar_workflow_formats::CodeExecution;
 
 use super::{ConfigError, ConfigFiles, RawConfig};
+
+/// How many workflows run in parallel, unless a file says otherwise.
+pub const MAX_RUNNING: u32 = 16;
+/// How many workflows may wait, unless a file says otherwise.
+pub const MAX_QUEUED: u32 = 1000;
 
 /// What clients of `serve` may do with workflows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

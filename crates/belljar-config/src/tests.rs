@@ -301,7 +301,7 @@ fn a6_unknown_keys_are_rejected_with_their_line() {
 
 /// The rows of a table in the page about configuration: key, type, default and example.
 fn rows_of(heading: &str) -> Vec<[&'static str; 4]> {
-    let page = include_str!("../../../../docs/configuration.md");
+    let page = include_str!("../../../docs/configuration.md");
     let heading = format!("## `[{heading}]`\n");
     let (_, section) = page.split_once(&*heading).unwrap_or_else(|| panic!("no {heading}"));
     let section = section.split("\n## ").next().unwrap_or_default();

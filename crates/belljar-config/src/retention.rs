@@ -1,8 +1,7 @@
 //! How long records are kept, as the files configure it.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
-use crate::Retention;
 use belljar_store::RecordKind;
 
 use super::{
@@ -19,6 +18,33 @@ const UNLIMITED: &str = "unlimited";
 /// Examples for error messages.
 const AGES: &str = "30 (a plain number is days) or \"forever\"";
 const SIZES: &str = "512MiB, 1GB or \"unlimited\"";
+
+/// How long records are kept, and how large the store may become.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Retention {
+    /// Age by kind; a kind without an entry is kept for ever.
+    pub ages: BTreeMap<RecordKind, Duration>,
+    /// Largest size of the store in bytes, without the audit. Above it, ages are halved until the
+    /// store fits.
+    pub max_size: Option<u64>,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        let days = [
+            (RecordKind::Runs, 30),
+            (RecordKind::Journals, 7),
+            (RecordKind::Events, 7),
+            (RecordKind::Audit, 90),
+            (RecordKind::Approvals, 90),
+            (RecordKind::Blobs, 7),
+            (RecordKind::Sessions, 30),
+            (RecordKind::Workflows, 30),
+        ];
+        let ages = days.into_iter().map(|(kind, days)| (kind, DAY * days)).collect();
+        Self { ages, max_size: Some(4 << 30) }
+    }
+}
 
 /// Only the operator's file may configure retention: the author of a project must not decide how
 /// long its traces are kept.

@@ -17,7 +17,9 @@ use serde::{
 };
 use toml::Spanned;
 
-use super::{ConfigError, grants::RawGrants, quantity, quantity::QuantityError, retention};
+use super::{
+    ConfigError, grants::RawGrants, net::RawNet, quantity, quantity::QuantityError, retention,
+};
 
 /// A parsed file and its path.
 #[derive(Debug)]
@@ -41,6 +43,7 @@ struct RawFile {
     audit: RawAudit,
     workspace: RawWorkspace,
     grants: RawGrants,
+    net: RawNet,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -292,6 +295,11 @@ impl RawConfig {
     /// The table `[grants]`.
     pub(super) fn grants(&self) -> &RawGrants {
         &self.file.grants
+    }
+
+    /// The table `[net]`.
+    pub(super) fn net(&self) -> &RawNet {
+        &self.file.net
     }
 
     /// The servers in `[mcp_servers]`.

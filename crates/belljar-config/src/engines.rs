@@ -10,12 +10,13 @@ use super::{ConfigError, ConfigFiles};
 /// comes before it, the engine that the contract's table lists first comes after it.
 ///
 /// ```
-/// use belljar_project::{EngineName, Language, config::EngineSettings};
+/// use belljar_config::EngineSettings;
+/// use belljar_contract::{EngineName, Language};
 ///
 /// let engines = EngineSettings::default().with(Language::TypeScript, EngineName::QuickJs)?;
 /// assert_eq!(engines.engine(Language::TypeScript), Some(EngineName::QuickJs));
 /// assert!(engines.with(Language::TypeScript, EngineName::Bash).is_err());
-/// # Ok::<(), belljar_project::EngineMismatch>(())
+/// # Ok::<(), belljar_contract::EngineMismatch>(())
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EngineSettings {

@@ -1,0 +1,202 @@
+//! The network of a run: the operator's rules, the audit log, and the person who is asked.
+
+use std::{
+    collections::HashMap,
+    future::Future,
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use belljar_contract::{RunError, RunId, SessionId};
+use belljar_net::{
+    ConnectionAnswer, ConnectionApprover, ConnectionQuestion, NetRules, RequestSummary,
+};
+use belljar_runtime::{ConnectionLog, GuestInput, InputSender, NetworkOptions};
+use belljar_store::Lease;
+use belljar_tools::{AskedAction, Bridge, RunContext, ToolGrants};
+use serde_json::json;
+use tokio::sync::OnceCell;
+
+use super::{Execution, Executor, connections::AuditedConnections};
+use crate::network::host_patterns;
+
+/// What the network of a run needs of its execution.
+#[derive(Debug)]
+pub(super) struct NetworkPlan {
+    options: NetworkOptions,
+    run: RunContext,
+}
+
+/// Passes inputs to a run. Calls and connections may wait for a person at once: the clock of the run stands
+/// still from the first that begins to wait to the last that stops.
+#[derive(Debug)]
+pub(super) struct RunInputs {
+    inputs: InputSender,
+    waiting: Mutex<u32>,
+}
+
+/// Asks a person about connections and requests of one run.
+#[derive(Debug)]
+struct PersonApprover {
+    bridge: Bridge,
+    run: RunContext,
+    inputs: Option<Arc<RunInputs>>,
+    /// What was asked before, by rule and destination: a yes to the first use covers the others.
+    answers: Mutex<HashMap<String, Arc<OnceCell<ConnectionAnswer>>>>,
+    /// How often an equal question of a rule that asks each time was put.
+    times: Mutex<HashMap<String, u32>>,
+}
+
+impl Executor {
+    /// The rules, the log and the approver of a run that asks for hosts. `lease` is that of its journal.
+    pub(super) fn network_plan(
+        &self,
+        execution: &Execution,
+        id: &RunId,
+        session: Option<SessionId>,
+        lease: Option<&Lease>,
+    ) -> Result<Option<NetworkPlan>, RunError> {
+        let granted = &execution.request.grants.net;
+        if granted.is_empty() {
+            return Ok(None);
+        }
+        let patterns = host_patterns(granted)?;
+        let named = execution.hosts.as_deref().map(host_patterns).transpose()?;
+        let rules = self.network.rules(named.as_ref().unwrap_or(&patterns), &patterns)?;
+        let log = self.store.clone().map(|store| -> Arc<dyn ConnectionLog> {
+            let caller = execution.caller.clone();
+            let meter = self.meter.clone();
+            Arc::new(AuditedConnections::new(store, id.clone(), caller, lease.cloned(), meter))
+        });
+        let run = RunContext {
+            run_id: id.clone(),
+            session,
+            caller: execution.caller.clone(),
+            grants: ToolGrants::default(),
+            tool_timeout: execution.request.limits.tool_timeout,
+            code: String::new(),
+            observer: execution.observer.clone(),
+        };
+        let options = NetworkOptions { rules: Some(Arc::new(rules)), log, approver: None };
+        Ok(Some(NetworkPlan { options, run }))
+    }
+}
+
+impl Executor {
+    /// What may be reached if flags of the operator allow these hosts.
+    pub(crate) fn host_rules(&self, flags: &[String]) -> Result<NetRules, RunError> {
+        self.network.rules(&host_patterns(flags)?, &[])
+    }
+}
+
+impl NetworkPlan {
+    /// The options for the runtime. Without a bridge nobody can be asked.
+    pub(super) fn options(
+        plan: Option<Self>,
+        bridge: Option<&Bridge>,
+        inputs: Option<Arc<RunInputs>>,
+    ) -> NetworkOptions {
+        let Some(Self { mut options, run }) = plan else { return NetworkOptions::default() };
+        options.approver = bridge.cloned().map(|bridge| -> Arc<dyn ConnectionApprover> {
+            let (answers, times) = Default::default();
+            Arc::new(PersonApprover { bridge, run, inputs, answers, times })
+        });
+        options
+    }
+}
+
+impl RunInputs {
+    pub(super) fn new(inputs: InputSender) -> Arc<Self> {
+        Arc::new(Self { inputs, waiting: Mutex::new(0) })
+    }
+
+    /// Passes an input on.
+    pub(super) fn send(&self, input: GuestInput) {
+        let GuestInput::WaitsForPerson(begins) = input else { return self.inputs.send(input) };
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let was_waiting = *waiting > 0;
+        *waiting = if begins { *waiting + 1 } else { waiting.saturating_sub(1) };
+        // Sent while the count is locked, so that the last word is the right one.
+        if was_waiting != (*waiting > 0) {
+            self.inputs.send(GuestInput::WaitsForPerson(begins));
+        }
+    }
+}
+
+impl PersonApprover {
+    async fn answer(&self, question: &ConnectionQuestion) -> ConnectionAnswer {
+        let (rule, destination) = (&question.rule, &question.destination);
+        if rule.each {
+            let details = details(question);
+            let time = {
+                let mut times = self.times.lock().unwrap_or_else(PoisonError::into_inner);
+                let time = times.entry(details).or_default();
+                *time += 1;
+                *time
+            };
+            return self.put(question, time).await;
+        }
+        let key = format!("{rule} {destination}");
+        let known = {
+            let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+            answers.entry(key).or_default().clone()
+        };
+        *known.get_or_init(|| self.put(question, 0)).await
+    }
+
+    /// Puts a question to the person.
+    async fn put(&self, question: &ConnectionQuestion, time: u32) -> ConnectionAnswer {
+        let ConnectionQuestion { destination, rule, .. } = question;
+        let extent = match rule.each {
+            true => "a yes covers this one only".to_owned(),
+            false => format!("a yes covers what the rule names at {destination}, in this run"),
+        };
+        let action = AskedAction {
+            name: format!("net {destination}"),
+            details: details(question),
+            time,
+            reason: format!("the rule `{rule}` under [net] asks; {extent}"),
+        };
+        let waits = |begins| {
+            if let Some(inputs) = &self.inputs {
+                inputs.send(GuestInput::WaitsForPerson(begins));
+            }
+        };
+        match self.bridge.ask_about(&self.run, action, waits).await {
+            Ok(true) => ConnectionAnswer::Approved,
+            Ok(false) => ConnectionAnswer::Denied,
+            Err(fault) => {
+                tracing::debug!(message = fault.message, "a connection was not approved");
+                ConnectionAnswer::Unanswered
+            }
+        }
+    }
+}
+
+impl ConnectionApprover for PersonApprover {
+    fn ask<'a>(
+        &'a self,
+        question: &'a ConnectionQuestion,
+    ) -> Pin<Box<dyn Future<Output = ConnectionAnswer> + Send + 'a>> {
+        Box::pin(self.answer(question))
+    }
+}
+
+/// A question as the person sees it.
+fn details(question: &ConnectionQuestion) -> String {
+    let ConnectionQuestion { destination, rule, request } = question;
+    let mut shown = json!({
+        "host": destination.host,
+        "port": destination.port,
+        "rule": rule.to_string(),
+    });
+    if let (Some(RequestSummary { method, path, body_bytes }), Some(shown)) =
+        (request, shown.as_object_mut())
+    {
+        shown.insert("method".to_owned(), json!(method));
+        shown.insert("path".to_owned(), json!(path));
+        let size = body_bytes.map_or_else(|| json!("not stated"), |bytes| json!(bytes));
+        shown.insert("body_bytes".to_owned(), size);
+    }
+    shown.to_string()
+}
