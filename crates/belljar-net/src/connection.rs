@@ -30,9 +30,9 @@ pub(crate) struct ProxyConnection {
 
 /// What a guest may do with a host that it has named.
 #[derive(Debug)]
-pub(crate) enum Passage {
+pub(crate) enum TunnelAdmission {
     /// Send anything: a rule allows the whole connection, and it is made.
-    Tunnel(Box<OpenedConnection>),
+    Whole(Box<OpenedConnection>),
     /// Send requests, each of which is decided about. Nothing is resolved yet.
     Requests(RemoteHost),
 }
@@ -88,7 +88,7 @@ impl ProxyConnection {
         host: &str,
         port: u16,
         check: impl FnOnce(&RemoteHost) -> Result<(), NetRefusal>,
-    ) -> Result<Passage, OpenFailure> {
+    ) -> Result<TunnelAdmission, OpenFailure> {
         match RemoteHost::parse(host) {
             Ok(host) => self.admit_host(host, port, check).await,
             Err(error) => Err(self.refuse_malformed(host.as_bytes(), port, error).await),
@@ -101,13 +101,13 @@ impl ProxyConnection {
         host: RemoteHost,
         port: u16,
         check: impl FnOnce(&RemoteHost) -> Result<(), NetRefusal>,
-    ) -> Result<Passage, OpenFailure> {
+    ) -> Result<TunnelAdmission, OpenFailure> {
         let mut event = self.state.event(Destination::new(&host, port), None);
         let decision = self.state.context().policy.decide_host(&host, port);
         event.rule = decision.as_ref().ok().map(|decision| decision.rule().to_string());
         let decision = match decision.and_then(|decision| check(&host).map(|()| decision)) {
             Err(refusal) => return Err(self.refuse_event(event, refusal).await),
-            Ok(HostDecision::EachRequest(_)) => return Ok(Passage::Requests(host)),
+            Ok(HostDecision::EachRequest(_)) => return Ok(TunnelAdmission::Requests(host)),
             Ok(HostDecision::Allow(rule)) => RequestDecision::Allow(rule),
             Ok(HostDecision::Ask(rule)) => RequestDecision::Ask(rule),
         };
@@ -117,7 +117,7 @@ impl ProxyConnection {
         };
         let allowed = self.record_allowed(AllowedConnection { host, port, rule, event }).await?;
         let opened = self.connect(&allowed).await?;
-        Ok(Passage::Tunnel(Box::new(opened)))
+        Ok(TunnelAdmission::Whole(Box::new(opened)))
     }
 
     /// Decides about one request. `check` sees whether each request to the host is decided about.

@@ -18,7 +18,7 @@ use tokio::net::TcpStream;
 
 use crate::{
     body::{ProxyBody, ServerBody},
-    connection::{OpenFailure, Passage, ProxyConnection},
+    connection::{OpenFailure, ProxyConnection, TunnelAdmission},
     forward::RequestForwarder,
     host::{RemoteHost, RemoteHostError},
     policy::NetRefusal,
@@ -43,7 +43,7 @@ struct HttpExchange {
 #[derive(Debug)]
 struct AdmittedTunnel {
     upgrade: OnUpgrade,
-    passage: Passage,
+    admission: TunnelAdmission,
     port: u16,
 }
 
@@ -64,12 +64,12 @@ pub(crate) async fn serve(guest: TcpStream, connection: Arc<ProxyConnection>) {
         tracing::debug!(%error, "a connection of a guest to its proxy");
     }
     let tunnel = exchange.tunnel.lock().unwrap_or_else(PoisonError::into_inner).take();
-    let Some(AdmittedTunnel { upgrade, passage, port }) = tunnel else { return };
+    let Some(AdmittedTunnel { upgrade, admission, port }) = tunnel else { return };
     let Ok(guest) = upgrade.await else { return };
     let guest = TokioIo::new(guest);
-    match passage {
-        Passage::Tunnel(opened) => tunnel::run(&connection, guest, *opened).await,
-        Passage::Requests(host) => terminate::run(connection, guest, host, port).await,
+    match admission {
+        TunnelAdmission::Whole(opened) => tunnel::run(&connection, guest, *opened).await,
+        TunnelAdmission::Requests(host) => terminate::run(connection, guest, host, port).await,
     }
 }
 
@@ -115,8 +115,8 @@ impl HttpExchange {
         let (host, port) = authority(request.uri(), None).ok_or_else(not_a_target)?;
         let check = |host: &RemoteHost| check_named_hosts(host, port, request.headers());
         let admitted = self.connection.admit(host, port, check).await;
-        let passage = admitted.map_err(|failure| answer_of(Err(failure)))?;
-        let tunnel = Some(AdmittedTunnel { upgrade, passage, port });
+        let admission = admitted.map_err(|failure| answer_of(Err(failure)))?;
+        let tunnel = Some(AdmittedTunnel { upgrade, admission, port });
         *self.tunnel.lock().unwrap_or_else(PoisonError::into_inner) = tunnel;
         Ok(Response::new(ProxyBody::Text(None)))
     }

@@ -12,7 +12,7 @@ use tokio::{
 };
 
 use crate::{
-    connection::{OpenFailure, Passage, ProxyConnection},
+    connection::{OpenFailure, ProxyConnection, TunnelAdmission},
     host::{RemoteHost, RemoteHostError},
     terminate, tunnel,
 };
@@ -47,13 +47,15 @@ pub(crate) async fn serve(mut guest: TcpStream, connection: Arc<ProxyConnection>
         SocksRequest::Connect { host, port } => (open(&connection, &host, port).await, port),
     };
     match admitted {
-        Ok(passage) => {
+        Ok(admission) => {
             if answer(&mut guest, SocksReply::Connected).await.is_none() {
                 return;
             }
-            match passage {
-                Passage::Tunnel(opened) => tunnel::run(&connection, guest, *opened).await,
-                Passage::Requests(host) => terminate::run(connection, guest, host, port).await,
+            match admission {
+                TunnelAdmission::Whole(opened) => tunnel::run(&connection, guest, *opened).await,
+                TunnelAdmission::Requests(host) => {
+                    terminate::run(connection, guest, host, port).await
+                }
             }
         }
         Err(failure) => {
@@ -86,7 +88,7 @@ async fn open(
     connection: &ProxyConnection,
     host: &SocksHost,
     port: u16,
-) -> Result<Passage, OpenFailure> {
+) -> Result<TunnelAdmission, OpenFailure> {
     match host {
         SocksHost::Address(host) => connection.admit_host(host.clone(), port, |_| Ok(())).await,
         SocksHost::Name(name) => match std::str::from_utf8(name) {

@@ -19,8 +19,9 @@ use belljar_contract::{
 };
 use belljar_runtime::run_id;
 use belljar_server::{
-    Backend, BackgroundMeter, DecisionError, DecisionReport, EndRun, MissingServer, PassThrough,
-    RunInfo, RunReport, RunReporter, SearchError, ToolMatch, ToolsFound, is_well_formed,
+    Backend, BackgroundMeter, DecisionError, DecisionFault, DecisionReport, EndRun, MissingServer,
+    PassThrough, RunInfo, RunReport, RunReporter, SearchError, ToolMatch, ToolsFound,
+    is_well_formed,
 };
 use belljar_store::DecideError;
 use belljar_tools::{Bridge, Glob, RunContext, Tool, ToolGrants, ToolQuery, VerdictError};
@@ -146,7 +147,8 @@ impl Backend for ProjectBackend {
         by: &str,
     ) -> Result<DecisionReport, DecisionError> {
         let decisions = self.executor.decisions();
-        let decisions = decisions.ok_or_else(|| DecisionError::Unknown(approval_id.clone()))?;
+        let decisions =
+            decisions.ok_or_else(|| not_decided(&DecideError::Unknown(approval_id.clone())))?;
         match decisions.decide(approval_id, verdict, by, now_ms()).await {
             Ok(recorded) => {
                 self.adoption.notify();
@@ -155,14 +157,12 @@ impl Backend for ProjectBackend {
                     also: recorded.also.into_iter().map(|one| one.asked.id).collect(),
                 })
             }
-            Err(VerdictError::Decide(error)) => Err(not_decided(error)),
-            Err(error @ VerdictError::NotKept(_)) => Err(DecisionError::Failed(chain(&error))),
-            Err(
-                error @ (VerdictError::Rule(_)
-                | VerdictError::NotCovered { .. }
-                | VerdictError::OnceWithConditions
-                | VerdictError::TooLong { .. }),
-            ) => Err(DecisionError::NoAnswer(error.to_string())),
+            Err(VerdictError::Decide(error)) => Err(not_decided(&error)),
+            Err(error) => {
+                let is_storage = matches!(error, VerdictError::NotKept(_));
+                let fault = if is_storage { DecisionFault::Storage } else { DecisionFault::Answer };
+                Err(DecisionError { fault, message: chain(&error) })
+            }
         }
     }
 
@@ -250,18 +250,18 @@ impl Backend for ProjectBackend {
 }
 
 /// Why a decision did not count, for a client.
-fn not_decided(error: DecideError) -> DecisionError {
-    match error {
-        DecideError::Unknown(id) => DecisionError::Unknown(id),
-        DecideError::AlreadyDecided { id, .. } | DecideError::Expired { id, .. } => {
-            DecisionError::Settled(id)
-        }
-        DecideError::RunEnded(id) => DecisionError::RunEnded(id),
+fn not_decided(error: &DecideError) -> DecisionError {
+    let fault = match error {
+        DecideError::Unknown(_) => DecisionFault::Unknown,
+        DecideError::AlreadyDecided { .. }
+        | DecideError::Expired { .. }
+        | DecideError::RunEnded(_) => DecisionFault::Settled,
         DecideError::InDoubt(_) | DecideError::NotInDoubt(_) | DecideError::LargeResult(_) => {
-            DecisionError::NoAnswer(error.to_string())
+            DecisionFault::Answer
         }
-        DecideError::Store(error) => DecisionError::Failed(error.to_string()),
-    }
+        DecideError::Store(_) => DecisionFault::Storage,
+    };
+    DecisionError { fault, message: chain(error) }
 }
 
 /// An error with its cause.

@@ -238,24 +238,27 @@ pub struct DecisionReport {
     pub also: Vec<ApprovalId>,
 }
 
-/// Why a decision did not count.
+/// Why a decision did not count, in words for the client.
 #[derive(Debug, thiserror::Error)]
-pub enum DecisionError {
+#[error("{message}")]
+pub struct DecisionError {
+    /// What is at fault.
+    pub fault: DecisionFault,
+    /// The cause, with the id of the approval.
+    pub message: String,
+}
+
+/// What is at fault when a decision did not count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DecisionFault {
     /// No approval has this id.
-    #[error("no approval is called {0}")]
-    Unknown(ApprovalId),
+    Unknown,
     /// The answer does not fit the question.
-    #[error("{0}")]
-    NoAnswer(String),
-    /// It was decided before, or it expired.
-    #[error("approval {0} is no longer open")]
-    Settled(ApprovalId),
-    /// The run it is about is over.
-    #[error("approval {0} is closed: its run has ended; nothing waits for this answer")]
-    RunEnded(ApprovalId),
+    Answer,
+    /// It was decided before, it expired, or its run is over.
+    Settled,
     /// The decision could not be stored.
-    #[error("the decision could not be stored: {0}")]
-    Failed(String),
+    Storage,
 }
 
 /// A search that could not be made.

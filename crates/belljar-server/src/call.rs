@@ -30,7 +30,7 @@ use self::{
 use crate::{
     answer,
     approval::{self, Channel, QuestionExtent, QuestionForm},
-    backend::{ApprovalRequest, Backend, DecisionError, RunReport},
+    backend::{ApprovalRequest, Backend, DecisionFault, RunReport},
     clients::StructuredUse,
     exact_json,
     gateway::Gateway,
@@ -265,13 +265,14 @@ impl<B: Backend> Gateway<B> {
         if let Err(error) = &decided {
             tracing::warn!(%error, "the backend refused a decision");
         }
-        match (decided, live) {
-            // The approval is still open, and asking again now would not help.
-            (Err(DecisionError::Failed(_) | DecisionError::NoAnswer(_)), _) => {
-                call.dismissed.push(id.to_string());
-            }
-            (_, Some(live)) => live.settled(id),
-            (_, None) => {}
+        // After such a fault the approval is still open, and asking again now would not help.
+        let is_open = decided.is_err_and(|error| {
+            matches!(error.fault, DecisionFault::Storage | DecisionFault::Answer)
+        });
+        match live {
+            _ if is_open => call.dismissed.push(id.to_string()),
+            Some(live) => live.settled(id),
+            None => {}
         }
     }
 

@@ -41,8 +41,8 @@ mod unambiguous;
 mod workflows;
 
 pub use backend::{
-    ApprovalRequest, Backend, DecisionError, DecisionReport, EndRun, MissingServer, PassThrough,
-    PendingRun, RunReport, RunReporter, RunState, SearchError, ToolMatch, ToolsFound,
+    ApprovalRequest, Backend, DecisionError, DecisionFault, DecisionReport, EndRun, MissingServer,
+    PassThrough, PendingRun, RunReport, RunReporter, RunState, SearchError, ToolMatch, ToolsFound,
 };
 pub use gateway::{Gateway, ServerOptions};
 pub use guard::{AllowedSources, Auth};

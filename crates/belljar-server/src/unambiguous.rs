@@ -16,7 +16,7 @@ use axum::{
     middleware::Next,
     response::{IntoResponse, Response},
 };
-use belljar_wire::json::{JsonFlaw, check_keys};
+use belljar_wire::json::{JsonFlaw, check_keys, count_parts};
 use rmcp::{
     RoleServer,
     model::{ErrorCode, ErrorData, RequestId},
@@ -54,8 +54,8 @@ fn refusal(message: &[u8]) -> Option<MessageRefusal> {
     if message.trim_ascii().is_empty() {
         return None;
     }
-    // Checked before anything is decoded.
-    if has_too_many_parts(message) {
+    // Checked before anything is decoded: the library allocates for each value.
+    if count_parts(message) >= MAX_PARTS {
         tracing::warn!("refused a message with too many JSON values");
         let why = format!("the message has more than {MAX_PARTS} JSON values");
         return Some(MessageRefusal { id: None, error: ErrorData::invalid_request(why, None) });
@@ -77,21 +77,6 @@ fn refusal(message: &[u8]) -> Option<MessageRefusal> {
 /// The message without its byte order mark, which the protocol library ignores.
 fn without_mark(message: &[u8]) -> &[u8] {
     message.strip_prefix(BYTE_ORDER_MARK).unwrap_or(message)
-}
-
-/// Whether decoding it would take too much memory: the library allocates for each value.
-fn has_too_many_parts(message: &[u8]) -> bool {
-    let (mut parts, mut in_string, mut is_escaped) = (1_usize, false, false);
-    for byte in message {
-        match byte {
-            _ if is_escaped => is_escaped = false,
-            b'\\' => is_escaped = in_string,
-            b'"' => in_string = !in_string,
-            b',' | b'[' | b'{' if !in_string => parts += 1,
-            _ => {}
-        }
-    }
-    parts > MAX_PARTS
 }
 
 /// The error that answers a refused message.

@@ -1,3 +1,5 @@
+//! Patterns of paths, and paths that can be read in two ways.
+
 use super::*;
 
 fn matches(pattern: &str, path: &str) -> bool {

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
-    backend::{DecisionError, SearchError},
+    backend::{DecisionError, DecisionFault, SearchError},
     live::LOST,
     records::RecordsError,
     sessions::SessionError,
@@ -217,15 +217,13 @@ impl From<WorkflowApiError> for ApiError {
 
 impl From<DecisionError> for ApiError {
     fn from(error: DecisionError) -> Self {
-        let (status, code) = match &error {
-            DecisionError::Unknown(_) => (StatusCode::NOT_FOUND, "approval.unknown"),
-            DecisionError::NoAnswer(_) => (StatusCode::CONFLICT, "approval.answer"),
-            DecisionError::Settled(_) | DecisionError::RunEnded(_) => {
-                (StatusCode::CONFLICT, "approval.settled")
-            }
-            DecisionError::Failed(_) => (StatusCode::INTERNAL_SERVER_ERROR, "server.failed"),
+        let (status, code) = match error.fault {
+            DecisionFault::Unknown => (StatusCode::NOT_FOUND, "approval.unknown"),
+            DecisionFault::Answer => (StatusCode::CONFLICT, "approval.answer"),
+            DecisionFault::Settled => (StatusCode::CONFLICT, "approval.settled"),
+            DecisionFault::Storage => (StatusCode::INTERNAL_SERVER_ERROR, "server.failed"),
         };
-        Self::new(status, code, error.to_string())
+        Self::new(status, code, error.message)
     }
 }
 

@@ -17,8 +17,9 @@ use belljar_contract::{
     decision_command,
 };
 use belljar_server::{
-    ApprovalRequest, Backend, BackgroundMeter, DecisionError, DecisionReport, EventInfo,
-    MissingServer, PassThrough, RunReport, RunReporter, SearchError, ToolMatch, ToolsFound,
+    ApprovalRequest, Backend, BackgroundMeter, DecisionError, DecisionFault, DecisionReport,
+    EventInfo, MissingServer, PassThrough, RunReport, RunReporter, SearchError, ToolMatch,
+    ToolsFound,
 };
 use serde_json::{Map, Value, json};
 use tokio::sync::{Notify, oneshot};
@@ -201,6 +202,10 @@ impl FakeBackend {
     }
 }
 
+fn fault(fault: DecisionFault, id: &ApprovalId) -> DecisionError {
+    DecisionError { fault, message: format!("approval {id}: {fault:?}") }
+}
+
 impl Backend for FakeBackend {
     fn measure_with(&self, meter: BackgroundMeter) {
         let _ = self.meter.set(meter);
@@ -229,8 +234,8 @@ impl Backend for FakeBackend {
         });
         let sender = self.open.lock().unwrap().remove(id.as_str());
         if stored.is_none() {
-            let sender = sender.ok_or_else(|| DecisionError::Unknown(id.clone()))?;
-            sender.send(verdict.clone()).map_err(|_| DecisionError::Settled(id.clone()))?;
+            let sender = sender.ok_or_else(|| fault(DecisionFault::Unknown, id))?;
+            sender.send(verdict.clone()).map_err(|_| fault(DecisionFault::Settled, id))?;
         }
         self.decided.lock().unwrap().push((id.to_string(), verdict, by.to_owned()));
         Ok(DecisionReport::default())
