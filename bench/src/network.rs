@@ -14,8 +14,8 @@ use anyhow::Context as _;
 use belljar_contract::{Language, RunRequest};
 
 use super::{
-    Bench, expect_value, host_cases::HostCases, peers::PeerProgram, python_peer::PythonPeer, rounds,
-    row::BenchRow, stats::Times,
+    Bench, expect_value, host_cases::HostCases, python_peer::PythonPeer, rounds, row::BenchRow,
+    stats::Times,
 };
 use https_server::HttpsServer;
 use proxies::{BelljarClient, ClientFigures, HostClient, NetworkClient, TinyProxy};
@@ -45,15 +45,16 @@ struct ClientCase<'a> {
 pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<BenchRow>> {
     let Some(python) = PythonPeer::of(bench) else { return Ok(Vec::new()) };
     let server = HttpsServer::start(bench, &python).context("cannot start the server")?;
+    let tinyproxy = bench.peers.tinyproxy.as_ref();
+    let proxy = tinyproxy.map(|peer| TinyProxy::start(bench, &peer.program)).transpose()?;
     let mut cases = vec![
         ClientCase::new("belljar, tunnel", VERSION, BelljarClient::tunnel(bench, &server)?),
         ClientCase::new("belljar, TLS ended", VERSION, BelljarClient::seeing(bench, &server)?),
         ClientCase::new("direct", &python.version, HostClient::direct(&python, &server)),
     ];
-    let proxy = bench.peers.tinyproxy.as_ref();
-    match proxy.map(|PeerProgram { program, .. }| TinyProxy::start(bench, program)).transpose()? {
+    match &proxy {
         Some(proxy) => {
-            let version = bench.peers.tinyproxy.as_ref().map_or("", |peer| &peer.version);
+            let version = tinyproxy.map_or("", |peer| &peer.version);
             cases.push(ClientCase::new("tinyproxy", version, proxy.client(&python, &server)));
         }
         None => bench.omissions.missing("tinyproxy"),
@@ -62,11 +63,15 @@ pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<BenchRow>> {
     let bytes = BYTES_PER_RUN * u64::from(bench.arguments.n) / u64::from(ROUNDS);
     for round in 0..ROUNDS {
         for case in &mut cases {
-            bench.progress.show(&format!("network: {}, round {} of {ROUNDS}", case.name, round + 1));
+            bench.progress.show(&format!(
+                "network: {}, round {} of {ROUNDS}",
+                case.name,
+                round + 1
+            ));
             case.round(requests, bytes).context(case.name)?;
         }
     }
-    let row = |name, times: fn(&ClientCase<'_>) -> &Times| {
+    let row = |name, times: for<'a> fn(&'a ClientCase<'_>) -> &'a Times| {
         let rows = cases.iter().filter(|case| times(case).count() > 0);
         rows.map(move |case| BenchRow::timed(name, case.name, &case.version, times(case)))
             .collect::<Vec<_>>()

@@ -99,7 +99,8 @@ impl BelljarClient {
         let home = bench.scratch.path().join(name);
         let configuration = home.join(".config/belljar");
         fs::create_dir_all(&configuration)?;
-        let rule = format!("[net]\nallow = [{{ host = \"{HOST}:{port}\", private = true{more} }}]\n");
+        let rule =
+            format!("[net]\nallow = [{{ host = \"{HOST}:{port}\", private = true{more} }}]\n");
         fs::write(configuration.join("belljar.toml"), rule)?;
         Ok(Self { belljar: program::belljar()?, home, authority: authority.clone(), port: *port })
     }
@@ -160,7 +161,8 @@ impl TinyProxy {
     pub(super) fn start(bench: &Bench<'_>, program: &Path) -> anyhow::Result<Self> {
         // The port is free again when the listener is gone.
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
-        let settings = format!("Port {port}\nListen 127.0.0.1\nMaxClients 100\nLogLevel Critical\n");
+        let settings =
+            format!("Port {port}\nListen 127.0.0.1\nMaxClients 100\nLogLevel Critical\n");
         let settings = bench.file("tinyproxy.conf", &settings)?;
         let mut starting = command(program);
         starting.arg("-d").arg("-c").arg(settings);

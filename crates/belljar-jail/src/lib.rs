@@ -36,8 +36,8 @@ pub mod workspace;
 pub mod zygote;
 
 pub use branch::{BranchSide, BranchStep, Brancher};
-pub use certificates::CERTIFICATE_BUNDLE;
 pub use cell::{ConfinedCell, Guest, OwnLimits};
+pub use certificates::CERTIFICATE_BUNDLE;
 pub use error::ConfineError;
 pub use keeper::{
     GuestEnd, KeeperReport, receive_answer, receive_report, request_branch, request_branch_files,

@@ -164,9 +164,8 @@ impl NetPolicy {
     /// run, and a cell that trusts it.
     pub fn sees_requests(&self) -> bool {
         let NetRules { allow, ask, deny } = &*self.rules;
-        let is_granted = |rule: &&NetRule| {
-            self.granted.iter().any(|granted| granted.shares_host(&rule.pattern))
-        };
+        let is_granted =
+            |rule: &&NetRule| self.granted.iter().any(|granted| granted.shares_host(&rule.pattern));
         allow.iter().chain(ask).chain(deny).filter(is_granted).any(NetRule::is_about_requests)
     }
 

@@ -67,7 +67,11 @@ fn n2_curl_speaks_http_in_all_its_forms() {
         // A name that no rule allows has reached nobody.
         let names = internet.names();
         let asked = |name: &str| names.iter().any(|asked| asked == name);
-        assert_eq!((asked("web.example.com"), asked("other.example.com")), (true, false), "{names:?}");
+        assert_eq!(
+            (asked("web.example.com"), asked("other.example.com")),
+            (true, false),
+            "{names:?}"
+        );
     });
 }
 
@@ -81,7 +85,8 @@ fn n2_a_certificate_that_no_authority_of_this_machine_signed_is_refused() {
             let mut command = internet.command(&place);
             // The roots that the machine has anyway.
             command.env_remove("SSL_CERT_FILE");
-            let script = "curl -sS https://web.example.com/; echo $?; curl -sSk https://web.example.com/";
+            let script =
+                "curl -sS https://web.example.com/; echo $?; curl -sSk https://web.example.com/";
             command.args(["run", "--json", "-l", "bash", "--command", "curl"]);
             command.args(["--net", "web.example.com", "-c", script]);
             let result = outcome(command.output().unwrap()).json();

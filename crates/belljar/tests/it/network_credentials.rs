@@ -75,7 +75,10 @@ fn check_traces(internet: &Internet, place: &Place, ran: &Outcome) {
     assert!(printed.contains("hello from /first") && printed.contains("HTTP/1.1 200"), "{printed}");
     let received = internet.requests();
     let bearer = format!(" Bearer {}", secret());
-    assert!(received.len() > 2 && received.iter().all(|line| line.ends_with(&bearer)), "{received:?}");
+    assert!(
+        received.len() > 2 && received.iter().all(|line| line.ends_with(&bearer)),
+        "{received:?}"
+    );
     assert!(received.iter().all(|line| line.starts_with("GET ")), "{received:?}");
     assert!(!ran.stdout.contains(&secret()) && !ran.stderr.contains(&secret()), "{ran:?}");
     let audit = internet.belljar(place, &["audit", "--json"]);
