@@ -51,7 +51,7 @@ pub use narrow::ProjectNetRules;
 pub use path::{PathPattern, PathPatternError};
 pub use pattern::{HostPattern, PatternError, PatternHost};
 pub use policy::{NetPolicy, NetRefusal};
-pub use proxy::{NetLimits, ProxyContext, serve};
+pub use proxy::{NetLimits, Proxy, ProxyContext, refuse_all, serve};
 pub use request::RequestFault;
 pub use rules::{HeaderRule, NetRule, NetRuleError, NetRules, Secret};
 pub use tls_client::TlsClient;

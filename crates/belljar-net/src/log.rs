@@ -40,6 +40,8 @@ pub struct ConnectionEvent {
     pub request: Option<RequestSummary>,
     /// The rule that allowed it, as the operator wrote it; `None` if none did.
     pub rule: Option<String>,
+    /// What the record has to say beside that. The proxy itself has nothing to add.
+    pub note: Option<String>,
     /// What became of it.
     pub outcome: ConnectionOutcome,
 }

@@ -1,7 +1,11 @@
 //! Accepts the connections of one cell, within bounds, until the run ends.
 
-use std::{future::Future, io, pin::pin, sync::Arc, time::Duration};
+use std::{future::Future, io, os::fd::AsFd, pin::pin, sync::Arc, time::Duration};
 
+use rustix::{
+    io::Errno,
+    net::{SocketFlags, accept_with, sockopt::set_socket_linger},
+};
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::{Semaphore, watch},
@@ -21,6 +25,8 @@ const SOCKS5: u8 = 5;
 const LAST_RECORDS: Duration = Duration::from_secs(2);
 /// How long the proxy waits when the process has no descriptor left for a connection.
 const NO_DESCRIPTOR: Duration = Duration::from_millis(20);
+/// More connections than can wait to be accepted.
+const MAX_WAITING: usize = 1024;
 
 /// The bounds of one run's connections.
 #[derive(Debug, Clone, Copy)]
@@ -73,6 +79,14 @@ pub struct ProxyContext {
     pub ports: Arc<dyn ForbiddenPorts>,
 }
 
+/// The proxy of one run, or of runs that share a cell. It counts their bytes and their connections, however
+/// often it serves.
+#[derive(Debug)]
+pub struct Proxy {
+    state: Arc<ProxyState>,
+    places: Arc<Semaphore>,
+}
+
 /// Serves the connections of a cell until `stop` completes; then ends and records all of them.
 ///
 /// # Errors
@@ -82,45 +96,126 @@ pub async fn serve(
     context: ProxyContext,
     stop: impl Future<Output = ()>,
 ) -> io::Result<()> {
-    let places = Arc::new(Semaphore::new(context.limits.connections));
-    let state = Arc::new(ProxyState::new(context));
-    let (stop_all, is_stopped) = watch::channel(false);
-    let mut connections = JoinSet::new();
-    let mut stop = pin!(stop);
-    let ended = loop {
-        // A place first: a connection without one stays in the backlog, which the kernel bounds.
-        let next = async {
-            let place = places.clone().acquire_owned().await.map_err(io::Error::other)?;
-            Ok::<_, io::Error>((listener.accept().await, place))
-        };
-        let accepted = tokio::select! {
-            () = &mut stop => break Ok(()),
-            next = next => next,
-            Some(_) = connections.join_next() => continue,
-        };
-        match accepted {
-            Err(error) => break Err(error),
-            Ok((Err(error), _)) if is_fatal(&error) => break Err(error),
-            Ok((Err(_), _)) => sleep(NO_DESCRIPTOR).await,
-            Ok((Ok((guest, _)), place)) => {
-                let connection = Arc::new(ProxyConnection::new(state.clone()));
-                let mut stopped = is_stopped.clone();
-                connections.spawn(async move {
-                    tokio::select! {
-                        () = serve_one(guest, connection.clone()) => {}
-                        _ = stopped.wait_for(|stopped| *stopped) => {}
-                    }
-                    connection.close_all().await;
-                    drop(place);
-                });
+    Proxy::new(context).serve(&listener, stop).await
+}
+
+impl Proxy {
+    /// A proxy that serves nothing yet.
+    pub fn new(context: ProxyContext) -> Self {
+        let places = Arc::new(Semaphore::new(context.limits.connections));
+        Self { state: Arc::new(ProxyState::new(context)), places }
+    }
+
+    /// Serves the connections of a listener until `stop` completes; then resets and records all of them.
+    ///
+    /// # Errors
+    /// The listener does not work.
+    pub async fn serve(
+        &self,
+        listener: &TcpListener,
+        stop: impl Future<Output = ()>,
+    ) -> io::Result<()> {
+        let (stop_all, is_stopped) = watch::channel(false);
+        let mut connections = JoinSet::new();
+        let mut stop = pin!(stop);
+        let ended = loop {
+            // A place first: a connection without one stays in the backlog, which the kernel bounds.
+            let next = async {
+                let place = self.places.clone().acquire_owned().await.map_err(io::Error::other)?;
+                Ok::<_, io::Error>((listener.accept().await, place))
+            };
+            let accepted = tokio::select! {
+                () = &mut stop => break Ok(()),
+                next = next => next,
+                Some(_) = connections.join_next() => continue,
+            };
+            match accepted {
+                Err(error) => break Err(error),
+                Ok((Err(error), _)) if is_fatal(&error) => break Err(error),
+                Ok((Err(_), _)) => sleep(NO_DESCRIPTOR).await,
+                Ok((Ok((guest, _)), place)) => {
+                    let (state, stopped) = (self.state.clone(), is_stopped.clone());
+                    connections.spawn(async move {
+                        serve_until(guest, state, stopped).await;
+                        drop(place);
+                    });
+                }
             }
+        };
+        stop_all.send_replace(true);
+        let rest = async { while connections.join_next().await.is_some() {} };
+        let _ = timeout(LAST_RECORDS, rest).await;
+        ended
+    }
+}
+
+/// Accepts the connections of a cell and resets each of them at once, until `until` completes. Whatever was
+/// waiting to be accepted by then is reset, too.
+///
+/// # Errors
+/// The listener does not work.
+pub async fn refuse_all(
+    listener: &TcpListener,
+    until: impl Future<Output = ()>,
+) -> io::Result<()> {
+    let mut until = pin!(until);
+    loop {
+        tokio::select! {
+            // First, so that there is an end to it however many connections a guest makes.
+            biased;
+            () = &mut until => break,
+            accepted = listener.accept() => match accepted {
+                Ok((guest, _)) => reset(&guest),
+                Err(error) if is_fatal(&error) => return Err(error),
+                Err(_) => sleep(NO_DESCRIPTOR).await,
+            },
         }
+    }
+    reset_waiting(listener).await;
+    Ok(())
+}
+
+/// Resets the connections that wait to be accepted. Asks the kernel itself: the runtime may not know of the
+/// last ones yet.
+async fn reset_waiting(listener: &TcpListener) {
+    for _ in 0..MAX_WAITING {
+        match accept_with(listener, SocketFlags::CLOEXEC) {
+            Ok(guest) => reset(&guest),
+            Err(Errno::INTR | Errno::CONNABORTED) => {}
+            Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
+                sleep(NO_DESCRIPTOR).await;
+            }
+            Err(_) => return,
+        }
+    }
+}
+
+/// Serves one connection until it ends, or until it is stopped: then its guest sees a reset, which it cannot
+/// take for the end of an answer.
+async fn serve_until(
+    guest: TcpStream,
+    state: Arc<ProxyState>,
+    mut stopped: watch::Receiver<bool>,
+) {
+    let connection = Arc::new(ProxyConnection::new(state));
+    // The connection stays open as long as there is a descriptor of it.
+    let descriptor = guest.as_fd().try_clone_to_owned();
+    let was_stopped = tokio::select! {
+        () = serve_one(guest, connection.clone()) => false,
+        _ = stopped.wait_for(|stopped| *stopped) => true,
     };
-    drop(listener);
-    stop_all.send_replace(true);
-    let rest = async { while connections.join_next().await.is_some() {} };
-    let _ = timeout(LAST_RECORDS, rest).await;
-    ended
+    if let (true, Ok(guest)) = (was_stopped, &descriptor) {
+        reset(guest);
+    }
+    drop(descriptor);
+    connection.close_all().await;
+}
+
+/// Makes closing this connection reset it, with whatever is still to be sent or read.
+fn reset(guest: &impl AsFd) {
+    if let Err(error) = set_socket_linger(guest, Some(Duration::ZERO)) {
+        tracing::debug!(%error, "a connection of a guest cannot be reset");
+    }
 }
 
 /// Whether accepting will fail again. A connection may be gone already, or descriptors be short.

@@ -80,7 +80,7 @@ impl ProxyState {
     ) -> ConnectionEvent {
         let connection = self.next.fetch_add(1, Ordering::Relaxed);
         let outcome = ConnectionOutcome::Allowed;
-        ConnectionEvent { connection, destination, request, rule: None, outcome }
+        ConnectionEvent { connection, destination, request, rule: None, note: None, outcome }
     }
 
     /// Writes a report down; returns whether that succeeded.

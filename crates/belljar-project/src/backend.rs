@@ -104,7 +104,7 @@ impl ProjectBackend {
         let only = request.grants.tools.map(|names| names.into_iter().map(Glob::new).collect());
         Ok(Execution {
             language_left_out,
-            hosts: Some(self.permissions.hosts.flags.iter().map(ToString::to_string).collect()),
+            hosts: Some(self.permissions.host_flags()),
             tools: ToolGrants { only, given: Vec::new() },
             intent: request.intent,
             durability: match request.durable {

@@ -381,7 +381,11 @@ impl Executor {
         abort: impl Future<Output = ()>,
     ) -> RunResult {
         let session_id = session.map(|session| session.id().clone());
-        let plan = match self.network_plan(&execution, &id, session_id.clone(), None) {
+        let plan = match session {
+            Some(session) => Ok(self.network_plan_in(session, &execution, &id)),
+            None => self.network_plan(&execution, &id, None),
+        };
+        let plan = match plan {
             Ok(plan) => plan,
             Err(error) => return RunResult::not_run(id, RunStatus::Failed, error),
         };

@@ -15,6 +15,7 @@ use belljar_contract::{
     EngineName, ErrorCode, LimitExcess, Limits, RunError, RunId, RunRequest, RunResult,
 };
 use belljar_jail::{CellKind, NetworkAccess, ZygotePlan};
+use belljar_net::NetRules;
 use belljar_wire::GuestGrants;
 use tokio::{
     sync::{Semaphore, SemaphorePermit, oneshot},
@@ -323,18 +324,14 @@ impl Host {
         &self,
         request: &RunRequest,
         zygote: ZygoteKind,
+        rules: Option<Arc<NetRules>>,
     ) -> Result<(Arc<Pool>, CheckedGrants, Vec<WrittenTree>), RunError> {
         self.admit(request, &request.limits)?;
         let survey = self.survey(request).await?;
-        let network = NetworkOptions::default();
+        let network = NetworkOptions { rules, ..NetworkOptions::default() };
         let engines = &*self.pools.engines;
         let checked = grants::check(request, engines, &self.protected, &survey, &network)?;
-        if !checked.network.policy.is_empty() {
-            let message = "a session cannot be granted hosts yet";
-            return Err(RunError::new(ErrorCode::RequestInvalid, message)
-                .with_hint("grant them to a run without a session"));
-        }
-        let pool = self.pools.get(zygote, NetworkAccess::None).await;
+        let pool = self.pools.get(zygote, network::access(&checked.network.policy)).await;
         let pool = pool.map_err(|error| launch_failure(&error))?;
         Ok((pool, checked, survey.written))
     }
@@ -397,10 +394,8 @@ fn start_network(
     options: NetworkOptions,
 ) -> Result<Option<RunNetwork>, RunError> {
     let Some(listener) = cell.body.take_listener() else { return Ok(None) };
-    let started = RunNetwork::start(listener, reach, options).map_err(|error| {
-        RunError::new(ErrorCode::SandboxFailed, format!("could not start the proxy: {error}"))
-    });
-    started.map(Some)
+    let started = RunNetwork::start(listener, &reach, options);
+    started.map(Some).map_err(|error| network::not_started(&error))
 }
 
 /// Refills the pool for a cell that was taken. A short run refills when it ends and drops the sender, so that

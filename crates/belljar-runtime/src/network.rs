@@ -58,9 +58,9 @@ pub struct NetworkOptions {
     pub approver: Option<Arc<dyn ConnectionApprover>>,
 }
 
-/// Sends lines to the run's own log, and passes reports on.
+/// Sends lines to a run's own log, and passes reports on.
 #[derive(Debug)]
-struct RunLog {
+pub(crate) struct RunLog {
     lines: mpsc::UnboundedSender<String>,
     sent: AtomicUsize,
     next: Option<Arc<dyn ConnectionLog>>,
@@ -115,31 +115,50 @@ pub(crate) fn variables() -> impl Iterator<Item = (String, String)> {
     proxies.chain([(NODE_VARIABLE.to_owned(), "1".to_owned())]).chain(certificates::variables())
 }
 
+/// The listener of a cell, with queues of a size that the host sets.
+pub(crate) fn cell_listener(listener: OwnedFd) -> io::Result<TcpListener> {
+    // Connections inherit the sizes.
+    set_socket_recv_buffer_size(&listener, QUEUE_BYTES)?;
+    set_socket_send_buffer_size(&listener, QUEUE_BYTES)?;
+    let listener = std::net::TcpListener::from(listener);
+    listener.set_nonblocking(true)?;
+    TcpListener::from_std(listener)
+}
+
+/// What the connections of a cell go through.
+pub(crate) fn proxy_context(
+    reach: &RunReach,
+    log: Arc<dyn ConnectionLog>,
+    approver: Arc<dyn ConnectionApprover>,
+) -> ProxyContext {
+    ProxyContext {
+        policy: reach.policy.clone(),
+        limits: NetLimits::default(),
+        resolver: Arc::new(SystemResolver),
+        log,
+        approver,
+        tls: TlsClient::of_machine(),
+        authority: reach.authority.clone(),
+        ports: Arc::new(BelljarPorts),
+    }
+}
+
+/// The error of a cell whose proxy does not start.
+pub(crate) fn not_started(error: &io::Error) -> RunError {
+    RunError::new(ErrorCode::SandboxFailed, format!("could not start the proxy: {error}"))
+}
+
 impl RunNetwork {
     /// Starts the proxy on a cell's listener.
     pub(crate) fn start(
         listener: OwnedFd,
-        RunReach { policy, authority }: RunReach,
+        reach: &RunReach,
         options: NetworkOptions,
     ) -> io::Result<Self> {
-        // Connections inherit the sizes.
-        set_socket_recv_buffer_size(&listener, QUEUE_BYTES)?;
-        set_socket_send_buffer_size(&listener, QUEUE_BYTES)?;
-        let listener = std::net::TcpListener::from(listener);
-        listener.set_nonblocking(true)?;
-        let listener = TcpListener::from_std(listener)?;
-        let (sender, lines) = mpsc::unbounded_channel();
-        let log = Arc::new(RunLog { lines: sender, sent: AtomicUsize::new(0), next: options.log });
-        let context = ProxyContext {
-            policy,
-            limits: NetLimits::default(),
-            resolver: Arc::new(SystemResolver),
-            log,
-            approver: options.approver.unwrap_or_else(|| Arc::new(NoApprover)),
-            tls: TlsClient::of_machine(),
-            authority,
-            ports: Arc::new(BelljarPorts),
-        };
+        let listener = cell_listener(listener)?;
+        let (log, lines) = RunLog::new(options.log);
+        let approver = options.approver.unwrap_or_else(|| Arc::new(NoApprover));
+        let context = proxy_context(reach, Arc::new(log), approver);
         let (stop, stopped) = oneshot::channel::<()>();
         let serving = tokio::spawn(serve(listener, context, async {
             let _ = stopped.await;
@@ -165,27 +184,46 @@ impl Drop for RunNetwork {
     }
 }
 
+impl RunLog {
+    /// A log, and its lines for the run. Reports go on to the next one.
+    pub(crate) fn new(
+        next: Option<Arc<dyn ConnectionLog>>,
+    ) -> (Self, mpsc::UnboundedReceiver<String>) {
+        let (lines, received) = mpsc::unbounded_channel();
+        (Self { lines, sent: AtomicUsize::new(0), next }, received)
+    }
+
+    /// Tells the run if a report is a refusal.
+    pub(crate) fn tell(&self, event: &ConnectionEvent) {
+        let ConnectionOutcome::Refused(refusal) = &event.outcome else { return };
+        let destination = &event.destination;
+        let hint = match refusal.is_for_lack_of_rule() {
+            true => format!("; to allow it: --net {destination}"),
+            false => String::new(),
+        };
+        if self.sent.fetch_add(1, Ordering::Relaxed) < MAX_BLOCKED_LINES {
+            let line = format!("[blocked] network: {}: {refusal}{hint}", event.subject());
+            // The run may have ended.
+            let _ = self.lines.send(line);
+        }
+    }
+
+    /// Passes a report on.
+    pub(crate) async fn pass_on(&self, event: &ConnectionEvent) -> Result<(), LogFailure> {
+        match &self.next {
+            Some(next) => next.record(event).await,
+            None => Ok(()),
+        }
+    }
+}
+
 impl ConnectionLog for RunLog {
     fn record<'a>(
         &'a self,
         event: &'a ConnectionEvent,
     ) -> Pin<Box<dyn Future<Output = Result<(), LogFailure>> + Send + 'a>> {
-        if let ConnectionOutcome::Refused(refusal) = &event.outcome {
-            let destination = &event.destination;
-            let hint = match refusal.is_for_lack_of_rule() {
-                true => format!("; to allow it: --net {destination}"),
-                false => String::new(),
-            };
-            if self.sent.fetch_add(1, Ordering::Relaxed) < MAX_BLOCKED_LINES {
-                let line = format!("[blocked] network: {}: {refusal}{hint}", event.subject());
-                // The run may have ended.
-                let _ = self.lines.send(line);
-            }
-        }
-        match &self.next {
-            Some(next) => next.record(event),
-            None => Box::pin(std::future::ready(Ok(()))),
-        }
+        self.tell(event);
+        Box::pin(self.pass_on(event))
     }
 }
 

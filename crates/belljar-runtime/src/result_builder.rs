@@ -56,6 +56,11 @@ impl ResultBuilder {
         }
     }
 
+    /// The id of the run.
+    pub(crate) fn id(&self) -> &RunId {
+        &self.id
+    }
+
     /// Notes that a run, admitted then, has its cell from this pool.
     pub(crate) fn starts(&mut self, admitted: Instant, pool: &Pool) {
         self.metrics.startup_ms = milliseconds_since(admitted);

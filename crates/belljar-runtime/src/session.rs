@@ -11,6 +11,7 @@ mod checkpoints;
 mod files;
 mod guest_turn;
 mod idle_watch;
+mod network;
 mod open;
 mod run;
 mod snapshot;

@@ -273,7 +273,7 @@ impl ArgumentFields {
     }
 
     /// Hosts: a list, true for all that are allowed, or a text with either or with hosts and commas.
-    fn hosts(&mut self, name: &str) -> Result<Option<Access>, RequestError> {
+    pub(crate) fn hosts(&mut self, name: &str) -> Result<Option<Access>, RequestError> {
         let read = |value: &Value| match (flag(value), texts(value), value.as_str()) {
             (Some(true), ..) => Some(Access::All),
             (Some(false), ..) => Some(Access::None),

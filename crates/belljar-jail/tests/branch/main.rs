@@ -9,6 +9,7 @@ mod files;
 mod harness;
 mod hostile;
 mod modes;
+mod network;
 mod python;
 mod refused;
 #[path = "../../../belljar-testing/shared/skip.rs"]

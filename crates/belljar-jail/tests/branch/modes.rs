@@ -18,7 +18,7 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use crate::{
     apart, files,
     harness::session::{LIMITS, Result, Setup},
-    hostile, python, refused,
+    hostile, network, python, refused,
     skip::skip,
 };
 
@@ -35,7 +35,7 @@ const MODES: [(&str, bool, Guests); 4] = [
 pub(crate) type Test = fn(Guests) -> Result<()>;
 
 fn tests() -> impl Iterator<Item = &'static (&'static str, Test)> {
-    [apart::TESTS, refused::TESTS, hostile::TESTS, files::TESTS, python::TESTS]
+    [apart::TESTS, refused::TESTS, hostile::TESTS, files::TESTS, network::TESTS, python::TESTS]
         .into_iter()
         .flatten()
 }

@@ -15,7 +15,8 @@ use std::{
 
 use belljar_contract::Limits;
 use belljar_jail::{
-    CellGrants, CellLimits, GrantedTree, GuestEnd, Guests, TreeAccess, ZygotePlan, kill_by_pidfd,
+    CellGrants, CellLimits, GrantedTree, GuestEnd, Guests, NetworkAccess, TreeAccess, ZygotePlan,
+    kill_by_pidfd,
     sample::{BranchProcesses, CellProcesses, CpuLedger, kernel_bytes},
     session::guest_end,
 };
@@ -34,7 +35,7 @@ use crate::{
         software,
         spawn::{self, Who},
     },
-    modes, programs,
+    modes, network, programs,
 };
 
 /// Longer than any attempt needs that is not meant to run into a limit.
@@ -43,17 +44,38 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Guests a cell has here: the one the attempt is made in, and the one it was copied from.
 const BRANCHES: u64 = 2;
 
-const MODES: [(&str, bool, Guests); 4] = [
-    ("session_root", true, Guests::Script),
-    ("session_user", false, Guests::Script),
-    ("session_programs_root", true, Guests::Programs),
-    ("session_programs_user", false, Guests::Programs),
+/// Who runs the host, what the guests are, and what network their cells have.
+#[derive(Debug, Clone, Copy)]
+struct Mode {
+    name: &'static str,
+    as_root: bool,
+    guests: Guests,
+    network: NetworkAccess,
+}
+
+const fn mode(name: &'static str, as_root: bool, guests: Guests) -> Mode {
+    Mode { name, as_root, guests, network: NetworkAccess::None }
+}
+
+/// Cells of programs that have a proxy.
+const fn with_proxy(name: &'static str, as_root: bool) -> Mode {
+    Mode { network: NetworkAccess::Proxy, ..mode(name, as_root, Guests::Programs) }
+}
+
+const MODES: [Mode; 6] = [
+    mode("session_root", true, Guests::Script),
+    mode("session_user", false, Guests::Script),
+    mode("session_programs_root", true, Guests::Programs),
+    mode("session_programs_user", false, Guests::Programs),
+    with_proxy("session_proxy_root", true),
+    with_proxy("session_proxy_user", false),
 ];
 
 /// What a host is to do.
 #[derive(Debug, Serialize, Deserialize)]
 struct Spec {
     guests: Guests,
+    network: NetworkAccess,
     privileged: Option<std::path::PathBuf>,
     attempts: Vec<String>,
 }
@@ -72,40 +94,39 @@ struct Verdict {
 /// One trial per mode and mechanism.
 pub(crate) fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
-    for (mode, as_root, guests) in MODES {
+    for mode in MODES {
         let mut tables = vec![MECHANISMS];
-        if guests == Guests::Programs {
+        if mode.guests == Guests::Programs {
             tables.extend([programs::MECHANISMS, programs::GRANTED]);
         }
+        if mode.network == NetworkAccess::Proxy {
+            tables.push(network::WITH_PROXY);
+        }
         for (mechanism, attempts) in tables.into_iter().flatten() {
-            let trial = move || inside(mode, as_root, guests, attempts);
-            trials.push(Trial::test(format!("{mode}::{mechanism}"), trial));
+            let trial = move || inside(mode, attempts);
+            trials.push(Trial::test(format!("{}::{mechanism}", mode.name), trial));
         }
     }
     trials
 }
 
-fn inside(
-    mode: &str,
-    as_root: bool,
-    guests: Guests,
-    attempts: &'static [Attempt],
-) -> Result<(), Failed> {
-    let who = match (as_root, spawn::is_root()) {
+fn inside(mode: Mode, attempts: &'static [Attempt]) -> Result<(), Failed> {
+    let who = match (mode.as_root, spawn::is_root()) {
         (true, true) => Who::Same,
         (false, _) => spawn::ordinary(),
-        (true, false) => return modes::needs_root::<()>(mode).map(drop),
+        (true, false) => return modes::needs_root::<()>(mode.name).map(drop),
     };
     let names = attempts.iter().map(|attempt| attempt.name.to_owned()).collect();
-    let spec = Spec { guests, privileged: spawn::privileged(), attempts: names };
+    let Mode { guests, network, .. } = mode;
+    let spec = Spec { guests, network, privileged: spawn::privileged(), attempts: names };
     let verdicts: Vec<Verdict> = host::verdicts_of("__session_host", who, &spec, attempts.len())?;
     let checked = attempts.iter().zip(&verdicts);
-    let failures = checked.filter_map(|(attempt, verdict)| verdict.check(attempt, guests).err());
+    let failures = checked.filter_map(|(attempt, verdict)| verdict.check(attempt, mode).err());
     modes::report(failures.collect())
 }
 
 impl Verdict {
-    fn check(&self, attempt: &Attempt, guests: Guests) -> Result<(), String> {
+    fn check(&self, attempt: &Attempt, mode: Mode) -> Result<(), String> {
         let told = |what: &str| Err(format!("{}: {what}{self:?}", attempt.name));
         if self.damage.is_some() {
             return told("");
@@ -114,11 +135,10 @@ impl Verdict {
         if attempt.granted == Some(Judge::Files) {
             return if outcome.is_some() { Ok(()) } else { told("") };
         }
-        let of_programs = attempt.harmless_for_programs.filter(|_| guests == Guests::Programs);
-        if of_programs.is_some() && outcome.is_some_and(Outcome::has_succeeded) {
-            return Ok(());
-        }
-        if attempt.harmless_in_sessions.is_some() && outcome.is_some_and(Outcome::has_succeeded) {
+        let is_harmless = attempt.harmless_in_sessions.is_some()
+            || mode.guests == Guests::Programs && attempt.harmless_for_programs.is_some()
+            || mode.network == NetworkAccess::Proxy && attempt.harmless_with_proxy.is_some();
+        if is_harmless && outcome.is_some_and(Outcome::has_succeeded) {
             return Ok(());
         }
         let ended = attempt.ends.iter().any(|ending| match ending {
@@ -138,7 +158,7 @@ pub(crate) fn main(spec: &str) -> io::Result<()> {
     let _leaked = bait::leak_directory(&bait)?;
     for name in &spec.attempts {
         let attempt = attempt::find(name).ok_or(io::ErrorKind::NotFound)?;
-        let mut verdict = make(spec.guests, attempt, &bait);
+        let mut verdict = make(&spec, attempt, &bait);
         verdict.damage = laid.home.damage()?;
         laid.home.restore(&bait.marker)?;
         let mut out = io::stdout().lock();
@@ -149,7 +169,7 @@ pub(crate) fn main(spec: &str) -> io::Result<()> {
     Ok(())
 }
 
-fn make(guests: Guests, attempt: &Attempt, bait: &Bait) -> Verdict {
+fn make(spec: &Spec, attempt: &Attempt, bait: &Bait) -> Verdict {
     let mut verdict = Verdict {
         name: attempt.name.to_owned(),
         report: None,
@@ -157,7 +177,7 @@ fn make(guests: Guests, attempt: &Attempt, bait: &Bait) -> Verdict {
         signal: None,
         damage: None,
     };
-    match try_make(guests, attempt, bait, &mut verdict.signal) {
+    match try_make(spec, attempt, bait, &mut verdict.signal) {
         Ok(report) => verdict.report = Some(report),
         Err(error) => verdict.error = Some(error),
     }
@@ -165,14 +185,14 @@ fn make(guests: Guests, attempt: &Attempt, bait: &Bait) -> Verdict {
 }
 
 fn try_make(
-    guests: Guests,
+    spec: &Spec,
     attempt: &Attempt,
     bait: &Bait,
     signal: &mut Option<i32>,
 ) -> Result<Report, String> {
     let mut limits = Limits::DEFAULT;
     (attempt.limits)(&mut limits);
-    let setup = setup(guests, attempt, bait, &limits).map_err(|error| error.to_string())?;
+    let setup = setup(spec, attempt, bait, &limits).map_err(|error| error.to_string())?;
     let (mut cell, mut first) = Cell::start(&setup)?;
     let mut branch = cell.branch(&mut first)?;
     let context = serde_json::to_vec(&bait.for_cell()).map_err(|error| error.to_string())?;
@@ -180,7 +200,7 @@ fn try_make(
         Some(_) => Some(plant(&cell, &setup, attempt, context.clone())?),
         None => None,
     };
-    let watched = watch(&cell, &branch, guests, &limits).map_err(|error| error.to_string())?;
+    let watched = watch(&cell, &branch, spec.guests, &limits).map_err(|error| error.to_string())?;
     let said = branch.run_with(attempt.name, context);
     drop(watched);
     let said = said.inspect_err(|_| *signal = end_of(&branch))?;
@@ -246,8 +266,8 @@ fn watch(cell: &Cell, branch: &Branch, guests: Guests, limits: &Limits) -> io::R
     Ok(enough)
 }
 
-fn setup(guests: Guests, attempt: &Attempt, bait: &Bait, limits: &Limits) -> io::Result<Setup> {
-    let (zygote, plan) = match guests {
+fn setup(spec: &Spec, attempt: &Attempt, bait: &Bait, limits: &Limits) -> io::Result<Setup> {
+    let (zygote, plan) = match spec.guests {
         Guests::Script => ("__zygote", ZygotePlan::full()),
         Guests::Programs => ("__programs", ZygotePlan::full().for_programs(software::view(bait))),
     };
@@ -263,6 +283,7 @@ fn setup(guests: Guests, attempt: &Attempt, bait: &Bait, limits: &Limits) -> io:
         disk_bytes: limits.disk,
         inodes: limits.inodes,
     };
+    let plan = plan.with_network(spec.network);
     Ok(Setup { zygote: vec![zygote.to_owned()], plan, limits, grants })
 }
 

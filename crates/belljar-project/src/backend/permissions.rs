@@ -50,6 +50,11 @@ impl ClientPermissions {
         self.grants.given(asked, |hosts| self.hosts.given(hosts))
     }
 
+    /// The hosts that flags allow, as text.
+    pub(super) fn host_flags(&self) -> Vec<String> {
+        self.hosts.flags.iter().map(ToString::to_string).collect()
+    }
+
     /// The requested workspace, if the operator allows it.
     pub(super) fn workspace(
         &self,

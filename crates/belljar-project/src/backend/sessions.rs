@@ -1,11 +1,12 @@
 //! Sessions for MCP and HTTP clients.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use belljar_contract::{
-    CheckpointId, ErrorCode, ExecuteRequest, Language, LimitsRequest, RunError, RunId, RunResult,
+    CheckpointId, ErrorCode, ExecuteRequest, Grants, Language, LimitsRequest, RunError, RunId, RunResult,
     SessionFile, SessionId, SessionInfo,
 };
+use belljar_net::NetRules;
 use belljar_runtime::{FileError, most_sessions, run_id};
 use belljar_server::{
     CheckpointInfo, CheckpointTaken, FileContent, FileList, RunReport, RunReporter, SessionError,
@@ -28,11 +29,13 @@ impl Sessions for ProjectBackend {
                 hint: Some("omit `commit`, and download the session's files instead".to_owned()),
             });
         }
+        let grants = self.permissions.grants(&request.grants).map_err(asked)?;
         let made = belljar_runtime::SessionSpec {
             language: request.language.unwrap_or_else(|| Language::default_for(request.engine)),
             engine: request.engine,
             limits: self.permissions.limits.with(&request.limits),
-            grants: self.permissions.grants(&request.grants).map_err(asked)?,
+            rules: self.session_rules(&grants).map_err(asked)?,
+            grants,
             workspace: workspace.map(|workspace| workspace.path),
         };
         let lifetimes = SessionLifetimes {
@@ -149,6 +152,15 @@ impl Sessions for ProjectBackend {
 }
 
 impl ProjectBackend {
+    /// The rules of `[net]` and of `serve --net` about the hosts that a session is granted.
+    fn session_rules(&self, grants: &Grants) -> Result<Option<Arc<NetRules>>, RunError> {
+        if grants.net.is_empty() {
+            return Ok(None);
+        }
+        let flags = self.permissions.host_flags();
+        self.executor.granted_rules(Some(&flags), &grants.net).map(|rules| Some(Arc::new(rules)))
+    }
+
     async fn live_session(&self, id: &SessionId) -> Result<KeptSession, SessionError> {
         self.sessions.get(id).await.map_err(no_session)
     }

@@ -100,6 +100,10 @@ impl AuditedConnections {
             (_, Some(rule)) => ("allow", format!("--net {rule}")),
             (_, None) => ("allow", String::new()),
         };
+        let reason = match &event.note {
+            Some(note) => format!("{reason}; {note}"),
+            None => reason,
+        };
         AuditRow {
             run_id: self.run_id.clone(),
             call: u32::try_from(event.connection).unwrap_or(u32::MAX),

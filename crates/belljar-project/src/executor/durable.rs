@@ -228,7 +228,7 @@ impl Executor {
         let (Some(bridge), Some(RunJournal { lease, .. })) = (&self.bridge, &run.journal) else {
             return Ok(not_durable(id, "there is no bridge to keep a journal of"));
         };
-        let plan = match self.network_plan(&execution, &id, None, Some(lease)) {
+        let plan = match self.network_plan(&execution, &id, Some(lease)) {
             Ok(plan) => plan,
             Err(error) => return Ok(RunResult::not_run(id, RunStatus::Failed, error)),
         };

@@ -4,7 +4,10 @@ use std::{
     collections::HashMap,
     future::Future,
     pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use belljar_contract::{RunError, RunId, SessionId};
@@ -18,7 +21,7 @@ use serde_json::json;
 use tokio::sync::OnceCell;
 
 use super::{Execution, Executor, connections::AuditedConnections};
-use crate::network::host_patterns;
+use crate::{Session, network::host_patterns};
 
 /// What the network of a run needs of its execution.
 #[derive(Debug)]
@@ -53,16 +56,36 @@ impl Executor {
         &self,
         execution: &Execution,
         id: &RunId,
-        session: Option<SessionId>,
         lease: Option<&Lease>,
     ) -> Result<Option<NetworkPlan>, RunError> {
         let granted = &execution.request.grants.net;
         if granted.is_empty() {
             return Ok(None);
         }
-        let patterns = host_patterns(granted)?;
-        let named = execution.hosts.as_deref().map(host_patterns).transpose()?;
-        let rules = self.network.rules(named.as_ref().unwrap_or(&patterns), &patterns)?;
+        let rules = self.granted_rules(execution.hosts.as_deref(), granted)?;
+        let mut plan = self.plan_of(execution, id, None, lease);
+        plan.options.rules = Some(Arc::new(rules));
+        Ok(Some(plan))
+    }
+
+    /// The log and the approver of a run in a session. The session has the rules, for its whole life.
+    pub(super) fn network_plan_in(
+        &self,
+        session: &Session,
+        execution: &Execution,
+        id: &RunId,
+    ) -> Option<NetworkPlan> {
+        let of_run = || self.plan_of(execution, id, Some(session.id().clone()), None);
+        session.has_hosts().then(of_run)
+    }
+
+    fn plan_of(
+        &self,
+        execution: &Execution,
+        id: &RunId,
+        session: Option<SessionId>,
+        lease: Option<&Lease>,
+    ) -> NetworkPlan {
         let log = self.store.clone().map(|store| -> Arc<dyn ConnectionLog> {
             let caller = execution.caller.clone();
             let meter = self.meter.clone();
@@ -77,12 +100,21 @@ impl Executor {
             code: String::new(),
             observer: execution.observer.clone(),
         };
-        let options = NetworkOptions { rules: Some(Arc::new(rules)), log, approver: None };
-        Ok(Some(NetworkPlan { options, run }))
+        NetworkPlan { options: NetworkOptions { log, ..NetworkOptions::default() }, run }
     }
-}
 
-impl Executor {
+    /// The rules for code that is granted these hosts. `flags` are the hosts that the operator's flags allow;
+    /// `None` for those that are granted, if the operator is the one who asks.
+    pub(crate) fn granted_rules(
+        &self,
+        flags: Option<&[String]>,
+        granted: &[String],
+    ) -> Result<NetRules, RunError> {
+        let patterns = host_patterns(granted)?;
+        let named = flags.map(host_patterns).transpose()?;
+        self.network.rules(named.as_ref().unwrap_or(&patterns), &patterns)
+    }
+
     /// What may be reached if flags of the operator allow these hosts.
     pub(crate) fn host_rules(&self, flags: &[String]) -> Result<NetRules, RunError> {
         self.network.rules(&host_patterns(flags)?, &[])
@@ -123,6 +155,29 @@ impl RunInputs {
     }
 }
 
+/// A wait for a person, which the clock of the run leaves out. It ends with this, too: the program may close
+/// its connection, or the session reset it, while the question is open.
+struct PersonWait<'a> {
+    inputs: Option<&'a RunInputs>,
+    is_on: AtomicBool,
+}
+
+impl PersonWait<'_> {
+    fn turn(&self, on: bool) {
+        if self.is_on.swap(on, Ordering::SeqCst) != on
+            && let Some(inputs) = self.inputs
+        {
+            inputs.send(GuestInput::WaitsForPerson(on));
+        }
+    }
+}
+
+impl Drop for PersonWait<'_> {
+    fn drop(&mut self) {
+        self.turn(false);
+    }
+}
+
 impl PersonApprover {
     async fn answer(&self, question: &ConnectionQuestion) -> ConnectionAnswer {
         let (rule, destination) = (&question.rule, &question.destination);
@@ -157,12 +212,8 @@ impl PersonApprover {
             time,
             reason: format!("the rule `{rule}` under [net] asks; {extent}"),
         };
-        let waits = |begins| {
-            if let Some(inputs) = &self.inputs {
-                inputs.send(GuestInput::WaitsForPerson(begins));
-            }
-        };
-        match self.bridge.ask_about(&self.run, action, waits).await {
+        let wait = PersonWait { inputs: self.inputs.as_deref(), is_on: AtomicBool::new(false) };
+        match self.bridge.ask_about(&self.run, action, |begins| wait.turn(begins)).await {
             Ok(true) => ConnectionAnswer::Approved,
             Ok(false) => ConnectionAnswer::Denied,
             Err(fault) => {

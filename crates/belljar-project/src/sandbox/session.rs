@@ -62,6 +62,7 @@ pub struct Session {
     kept: belljar_runtime::CellSession,
     language: Language,
     limits: Limits,
+    has_hosts: bool,
 }
 
 impl Sandbox {
@@ -74,9 +75,10 @@ impl Sandbox {
     /// Opens a session from a complete request.
     pub async fn open_session(&self, mut request: SessionSpec) -> Result<Session, RunError> {
         let (language, limits) = (request.language, request.limits);
+        let has_hosts = !request.grants.net.is_empty();
         request.engine = request.engine.or_else(|| self.engines.engine(language));
         let kept = self.host.open_session(request).await?;
-        Ok(Session { kept, language, limits })
+        Ok(Session { kept, language, limits, has_hosts })
     }
 }
 
@@ -132,6 +134,11 @@ impl Session {
     /// The limits of the session.
     pub fn limits(&self) -> Limits {
         self.limits
+    }
+
+    /// Whether its code may reach hosts.
+    pub(crate) fn has_hosts(&self) -> bool {
+        self.has_hosts
     }
 
     /// Runs code in the session. Calls to one session run in order; later calls wait. Every failure

@@ -1,10 +1,11 @@
 //! Permissions of a workflow, set by the operator when it is submitted.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use belljar_contract::{
     Access, Grant, GrantAsk, GrantValue, Grants, Language, NameRule, TaskGrants, contained,
 };
+use belljar_net::NetRules;
 use belljar_workflow::{Task, TaskFailure};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -110,6 +111,19 @@ impl WorkflowPermissions {
             }
             HostRefusal::None => beyond("reaching any host is not allowed here".to_owned(), NET),
         })
+    }
+
+    /// The rules about the hosts that a sandbox was granted, for its whole life.
+    pub(super) fn rules(
+        &self,
+        granted: &Grants,
+        executor: &Executor,
+    ) -> Result<Option<Arc<NetRules>>, TaskFailure> {
+        if granted.net.is_empty() {
+            return Ok(None);
+        }
+        let rules = executor.granted_rules(Some(&self.hosts), &granted.net);
+        rules.map(|rules| Some(Arc::new(rules))).map_err(|error| denied(error.message))
     }
 
     /// The requested paths, if the operator allows them for this grant.

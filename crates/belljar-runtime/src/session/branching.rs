@@ -52,6 +52,8 @@ pub(crate) async fn branch(
 ) -> Result<Branch, NotBranched> {
     // Held to the end, so the keeper does nothing else meanwhile. The wait for it is not part of the timeout.
     let mut keeper = cell.keeper().await;
+    // Parent and clone must not share a connection.
+    let _closed = cell.close_network().await;
     let branching = cell.begin_branching();
     let mut number = None;
     let why =

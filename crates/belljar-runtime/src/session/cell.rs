@@ -29,6 +29,7 @@ use tokio::{
 use super::{
     SessionState,
     idle_watch::{end_strays, watch_cell},
+    network::{CellNetwork, ClosedNetwork},
 };
 use crate::{cell::CellBody, scan::WithholdGuard};
 
@@ -40,6 +41,8 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 pub(crate) struct SessionCell {
     body: CellBody,
     keeper: Arc<UnixDatagram>,
+    /// The proxy, if its sessions may reach hosts.
+    network: Option<Arc<CellNetwork>>,
     /// Locked by the caller that asks the keeper, so that there is one request at a time.
     answers: tokio::sync::Mutex<KeeperAnswers>,
     members: Mutex<Vec<Weak<SessionState>>>,
@@ -82,12 +85,17 @@ pub(crate) struct BranchTrees {
 
 impl SessionCell {
     /// Starts to listen to the keeper of a new cell.
-    pub(crate) fn new(body: CellBody, withhold: Option<WithholdGuard>) -> Arc<Self> {
+    pub(crate) fn new(
+        body: CellBody,
+        network: Option<Arc<CellNetwork>>,
+        withhold: Option<WithholdGuard>,
+    ) -> Arc<Self> {
         let keeper = body.keeper_socket();
         let (answer, answers) = mpsc::unbounded_channel();
         let cell = Arc::new(Self {
             body,
             keeper: keeper.clone(),
+            network,
             answers: tokio::sync::Mutex::new(KeeperAnswers {
                 received: answers,
                 is_answer_due: false,
@@ -127,6 +135,19 @@ impl SessionCell {
     /// Its keeper and its processes.
     pub(crate) fn body(&self) -> &CellBody {
         &self.body
+    }
+
+    /// Its network, if it has one.
+    pub(super) fn network(&self) -> Option<&Arc<CellNetwork>> {
+        self.network.as_ref()
+    }
+
+    /// Resets all connections of its network, and keeps it without any until this is dropped.
+    pub(super) async fn close_network(&self) -> Option<ClosedNetwork> {
+        match &self.network {
+            Some(network) => Some(network.close().await),
+            None => None,
+        }
     }
 
     /// Ends all processes of the cell, for a reason that its sessions report.

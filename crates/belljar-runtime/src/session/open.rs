@@ -10,20 +10,23 @@ use belljar_contract::{
     EngineName, ErrorCode, Grants, Language, Limits, RunError, RunRequest, Workspace,
 };
 use belljar_jail::{CellKind, CellLimits, session::FIRST_BRANCH};
+use belljar_net::NetRules;
 use tokio::sync::{Mutex, OwnedSemaphorePermit, watch};
 
 use super::{
     CellSession, SessionGuests, SessionState,
     branch::{Branch, NewGuest},
     cell::SessionCell,
+    network::CellNetwork,
     snapshot::SessionFacts,
 };
 use crate::{Host, cell::Cell, cell_limits::cell_limits, grants::CheckedGrants, ids::session_id};
 
 /// The most sessions of one host at once.
 pub const MAX_SESSIONS: usize = 512;
-/// Descriptors of the host for each session: its stream, its keeper's socket, and pidfds.
-const DESCRIPTORS_OF_ONE: u64 = 7;
+/// Descriptors of the host for each session: its stream, its keeper's socket, pidfds, and a listener if it
+/// has hosts.
+const DESCRIPTORS_OF_ONE: u64 = 8;
 /// Descriptors reserved for everything else: runs, clients, servers, the store.
 const OTHER_DESCRIPTORS: u64 = 256;
 
@@ -54,6 +57,9 @@ pub struct SessionSpec {
     pub grants: Grants,
     /// A directory that it sees copy-on-write at `/work`. Nothing is ever committed to it.
     pub workspace: Option<PathBuf>,
+    /// The rules about the hosts that it is granted, for its whole life. Without them, it may reach exactly
+    /// those hosts.
+    pub rules: Option<Arc<NetRules>>,
 }
 
 impl SessionSpec {
@@ -65,6 +71,7 @@ impl SessionSpec {
             limits: Limits::DEFAULT,
             grants: Grants::default(),
             workspace: None,
+            rules: None,
         }
     }
 }
@@ -73,7 +80,7 @@ impl Host {
     /// Opens a session: makes a cell of its own and waits until its guest is ready.
     pub async fn open_session(&self, spec: SessionSpec) -> Result<CellSession, RunError> {
         let place = self.session_places(1)?.pop().ok_or_else(too_many)?;
-        let SessionSpec { language, engine, limits, grants, workspace } = spec;
+        let SessionSpec { language, engine, limits, grants, workspace, rules } = spec;
         // Granted modules decide whether the zygote has the data libraries loaded.
         let imports: String =
             grants.modules.iter().map(|name| format!("import {name}\n")).collect();
@@ -85,8 +92,8 @@ impl Host {
             ..RunRequest::new(language, "")
         };
         let zygote = self.pools.engines.zygote_for(as_run.engine(), &imports);
-        let (pool, checked, written) = self.admit_session(&as_run, zygote).await?;
-        let CheckedGrants { cell: cell_grants, mut guest, workspace, .. } = checked;
+        let (pool, checked, written) = self.admit_session(&as_run, zygote, rules).await?;
+        let CheckedGrants { cell: cell_grants, mut guest, workspace, network } = checked;
         if let Some(tree) = cell_grants.trees.iter().find(|tree| tree.target().starts_with("/tmp"))
         {
             return Err(covered_by_tmp(tree.target()));
@@ -95,11 +102,13 @@ impl Host {
             guest.env.entry((*name).to_owned()).or_insert_with(|| "1".to_owned());
         }
         let cell_limits = CellLimits { cpu_seconds: CPU_SECONDS, ..cell_limits(&limits) };
-        let Cell { connection, body } =
+        let Cell { connection, mut body } =
             pool.make_granted(CellKind::Session, cell_grants, cell_limits).await?;
+        let listener = body.take_listener();
+        let network = listener.map(|listener| CellNetwork::start(listener, network)).transpose()?;
         let written = self.written_trees(written);
         let guard = written.guard(body.keeper());
-        let cell = SessionCell::new(body, guard);
+        let cell = SessionCell::new(body, network, guard);
         let no_guest = |error: std::io::Error| {
             RunError::new(
                 ErrorCode::SandboxCrashed,
@@ -215,7 +224,7 @@ mod tests {
 
     #[test]
     fn reliability_14_there_are_as_many_sessions_as_descriptors_allow() {
-        assert_eq!(sessions_for(1024), 109);
+        assert_eq!(sessions_for(1024), 96);
         assert_eq!(sessions_for(1 << 20), MAX_SESSIONS);
         assert_eq!(sessions_for(u64::MAX), MAX_SESSIONS);
         assert_eq!(sessions_for(64), 1);

@@ -13,7 +13,7 @@ use belljar_jail::CellKind;
 
 use super::{CellSession, SessionState, guest_turn::GuestTurn};
 use crate::{
-    RunOptions, ToolLink,
+    NetworkOptions, RunOptions, ToolLink,
     files::{self, AbandonOnDrop, CollectedFiles, Leftovers},
     result_builder::ResultBuilder,
     run::{self, CellRunOutcome, CollectFiles, ReturnedValue, RunSpec},
@@ -34,7 +34,7 @@ impl CellSession {
     ) -> RunResult {
         let (admitted, state) = (Instant::now(), &self.state);
         let mut abort = pin!(abort);
-        let RunOptions { id, tools, listener, .. } = options;
+        let RunOptions { id, tools, listener, network } = options;
         let limits = request.limits.in_session(&state.limits);
         let transcript = Transcript::new(&limits, listener);
         let mut result = ResultBuilder::new(state.zygote.engine, id, transcript);
@@ -50,7 +50,8 @@ impl CellSession {
                 result.starts(admitted, &state.pool);
                 // The guest keeps to the limits of the session, not to those of the request.
                 let request = RunRequest { limits, ..request };
-                let outcome = state.run_in_guest(turn, request, tools, &mut result, abort).await;
+                let links = (tools, network);
+                let outcome = state.run_in_guest(turn, request, links, &mut result, abort).await;
                 result.withheld = state.written.withhold_live().await;
                 outcome
             }
@@ -85,7 +86,7 @@ impl SessionState {
         self: &Arc<Self>,
         mut turn: GuestTurn,
         request: RunRequest,
-        tools: Option<ToolLink>,
+        (tools, options): (Option<ToolLink>, NetworkOptions),
         result: &mut ResultBuilder,
         abort: Pin<&mut impl Future<Output = ()>>,
     ) -> Result<ReturnedValue, RunError> {
@@ -99,9 +100,18 @@ impl SessionState {
                 _ = ending.wait_for(Option::is_some) => {}
             }
         });
+        let network = turn.cell().network().map(|network| {
+            let (turn, lines) = network.begin_run(result.id().clone(), options);
+            result.transcript.take_lines_of(lines);
+            turn
+        });
         let branch = turn.branch()?;
         let (meter, transcript) = (branch.meter(), &mut result.transcript);
         let run = run::run_guest(&mut branch.connection, &meter, spec, transcript, stop).await;
+        if let Some(network) = network {
+            network.end().await;
+            result.transcript.log_last_host_lines();
+        }
         branch.note_peak(run.usage.peak_memory_bytes);
         let has_answered = run.cause.is_answer();
         let has_ended = !has_answered && run.has_guest_ended();

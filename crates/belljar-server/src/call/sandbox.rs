@@ -3,7 +3,9 @@
 //! One tool with seven actions instead of seven tools: its description is always in the model's
 //! context, so it has to be short (E4).
 
-use belljar_contract::{CheckpointId, EngineName, ExecuteRequest, Language, SessionId};
+use belljar_contract::{
+    Access, CheckpointId, EngineName, ExecuteRequest, GrantsRequest, Language, SessionId,
+};
 use rmcp::{
     ErrorData,
     model::{CallToolResponse, JsonObject},
@@ -19,14 +21,23 @@ use crate::{
     sessions::{SessionError, SessionRequest},
 };
 
-const FIELDS: &[&str] =
-    &["action", "session_id", "language", "engine", "code", "context", "checkpoint_id", "count"];
+const FIELDS: &[&str] = &[
+    "action",
+    "session_id",
+    "language",
+    "engine",
+    "network",
+    "code",
+    "context",
+    "checkpoint_id",
+    "count",
+];
 const ACTIONS: &str = "create, execute, checkpoint, rollback, fork, destroy or list";
 
 /// One action of the tool, with its arguments.
 #[derive(Debug, PartialEq)]
 pub(super) enum SandboxRequest {
-    Create { language: Option<Language>, engine: Option<EngineName> },
+    Create { language: Option<Language>, engine: Option<EngineName>, network: Access },
     Execute(Box<ExecuteRequest>),
     Checkpoint { session_id: SessionId },
     Rollback { session_id: SessionId, checkpoint_id: CheckpointId },
@@ -42,7 +53,11 @@ impl SandboxRequest {
         let action = need(fields.text("action")?, "action")?;
         let session_id = fields.text("session_id")?.map(SessionId::from);
         let asked = match action.as_str() {
-            "create" => Self::Create { language: fields.language()?, engine: fields.engine()? },
+            "create" => Self::Create {
+                language: fields.language()?,
+                engine: fields.engine()?,
+                network: fields.hosts("network")?.unwrap_or_default(),
+            },
             "execute" => Self::Execute(Box::new(ExecuteRequest {
                 session_id: Some(need(session_id, "session_id")?),
                 code: need(fields.text("code")?, "code")?,
@@ -89,8 +104,10 @@ impl<B: Backend> Gateway<B> {
         let backend = &self.shared.backend;
         let done: Result<Value, SessionError> = match asked {
             SandboxRequest::Execute(request) => return self.execute(call, *request).await,
-            SandboxRequest::Create { language, engine } => {
-                let request = SessionRequest { language, engine, ..SessionRequest::default() };
+            SandboxRequest::Create { language, engine, network } => {
+                let grants = GrantsRequest { net: network, ..GrantsRequest::default() };
+                let request =
+                    SessionRequest { language, engine, grants, ..SessionRequest::default() };
                 backend.create_session(request).await.map(|made| as_json(&made))
             }
             SandboxRequest::Checkpoint { session_id } => {
@@ -141,11 +158,11 @@ mod tests {
     #[test]
     fn b1_each_action_takes_what_it_needs_and_says_what_it_lacks() {
         let create = decode(json!({ "action": "create", "language": "py" }));
-        let language = Some(Language::Python);
-        assert_eq!(create, Ok(SandboxRequest::Create { language, engine: None }));
-        let create = decode(json!({ "action": "create", "engine": "cpython" }));
-        let engine = Some(EngineName::CPython);
-        assert_eq!(create, Ok(SandboxRequest::Create { language: None, engine }));
+        let (language, network) = (Some(Language::Python), Access::None);
+        assert_eq!(create, Ok(SandboxRequest::Create { language, engine: None, network }));
+        let create = decode(json!({ "action": "create", "engine": "cpython", "network": "true" }));
+        let (engine, network) = (Some(EngineName::CPython), Access::All);
+        assert_eq!(create, Ok(SandboxRequest::Create { language: None, engine, network }));
         let fork = decode(json!({ "action": "fork", "sessionId": "s", "count": 3 }));
         let (session_id, checkpoint_id) = ("s".into(), None);
         assert_eq!(fork, Ok(SandboxRequest::Fork { session_id, count: 3, checkpoint_id }));

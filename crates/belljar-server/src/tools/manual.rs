@@ -24,7 +24,7 @@ lists changes), env ({NAME: value}, or [NAME] of the operator), modules and comm
 - durable: true keeps the run over restarts. intent: words that name fitting tools in the answer.
 - status approval_required: a person decides; tell the user, then call get_run with run_id (wait_ms).
 Files in an answer have a uri: read it as a resource, or with load(handle) in code.
-sandbox: create {language} gives a session_id; checkpoint gives a checkpoint_id; rollback needs both; fork \
+sandbox: create {language, network} gives a session_id; checkpoint gives a checkpoint_id; rollback needs both; fork \
 {count, checkpoint_id}; execute {code}; destroy; list.
 run_workflow: workflow is an object or its text, JSON or YAML: {tasks: [{id, tool: \"server__tool\", \
 arguments: {...}} | {id, code, language} | {id, type: \"approval\", message}]}, each with depends_on: [id]. \

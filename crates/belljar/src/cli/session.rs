@@ -136,8 +136,11 @@ fn make(client: &HostClient, new: &SessionNewArguments) -> anyhow::Result<ExitCo
     if let Some(memory) = new.memory {
         body.insert("limits".to_owned(), json!({ "memory_mb": memory.div_ceil(1 << 20) }));
     }
-    if !new.commands.is_empty() {
-        body.insert("grants".to_owned(), json!({ "commands": new.commands }));
+    let grants = [("commands", &new.commands), ("net", &new.hosts)];
+    let grants = grants.into_iter().filter(|(_, names)| !names.is_empty());
+    let grants: Map<_, _> = grants.map(|(key, names)| (key.to_owned(), json!(names))).collect();
+    if !grants.is_empty() {
+        body.insert("grants".to_owned(), grants.into());
     }
     if let Some(path) = &new.workspace {
         let path = std::path::absolute(path).context("cannot make the workspace path absolute")?;

@@ -49,6 +49,7 @@ mod measured;
 mod network;
 mod network_clients;
 mod network_credentials;
+mod network_sessions;
 mod network_surfaces;
 mod newcomer;
 mod orphans;

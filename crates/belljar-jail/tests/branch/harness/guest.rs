@@ -4,6 +4,7 @@
 use std::{
     collections::BTreeMap,
     fs, io,
+    net::{Ipv4Addr, TcpStream},
     os::fd::{AsRawFd, OwnedFd},
     path::Path,
     process::Stdio,
@@ -78,6 +79,11 @@ impl Notebook {
             ["hold", name, how, path] => self.hold(name, how, path).map(done),
             ["let-go", name] => {
                 self.held.remove(name);
+                Ok("done".to_owned())
+            }
+            ["connect", name] => {
+                let proxy = (Ipv4Addr::LOCALHOST, belljar_jail::PROXY_PORT);
+                self.held.insert(name.to_owned(), TcpStream::connect(proxy)?.into());
                 Ok("done".to_owned())
             }
             ["open-at", name, path, how] => self.open_at(name, path, how),

@@ -15,7 +15,7 @@ use std::{
 
 use belljar_contract::Language;
 use belljar_jail::{
-    CellGrants, CellKind, CellLimits, KeeperReport, ZygotePlan,
+    CellGrants, CellKind, CellLimits, KeeperReport, NetworkAccess, ZygotePlan,
     control::{self, Ids, ZygoteOrder, ZygoteReply},
     receive_answer, request_branch, request_branch_files, request_drop, request_first_guest,
     session::{FIRST_BRANCH, branch_sockets, receive_greeting, send_descriptors},
@@ -63,6 +63,8 @@ pub(crate) struct Cell {
     pub(crate) keeper: OwnedFd,
     pub(crate) keeper_pidfd: OwnedFd,
     pub(crate) ids: Ids,
+    /// That of its network, if it has one. Nobody accepts on it.
+    pub(crate) listener: Option<OwnedFd>,
     zygote: Rc<Zygote>,
 }
 
@@ -116,7 +118,11 @@ impl Cell {
             return Err("not the descriptors of a cell".to_owned());
         };
         set_socket_timeout(&keeper, Timeout::Recv, Some(PATIENCE)).map_err(told)?;
-        let mut cell = Self { keeper, keeper_pidfd, ids, zygote };
+        let listener = match setup.plan.network() {
+            NetworkAccess::None => None,
+            NetworkAccess::Proxy => Some(receive_listener(&keeper)?),
+        };
+        let mut cell = Self { keeper, keeper_pidfd, ids, listener, zygote };
         let mut socket = patient(UnixStream::from(guest))?;
         match hear(&mut socket)? {
             Event::Ready => {}
@@ -267,6 +273,14 @@ impl Branch {
             session: true,
         };
         write_message(&mut self.socket, &Command::Run(run)).map_err(told)
+    }
+}
+
+/// The listener of a cell's network, which is the first thing that its keeper sends.
+fn receive_listener(keeper: &OwnedFd) -> Result<OwnedFd> {
+    match receive_answer(keeper).map_err(told)? {
+        Some((KeeperReport::Listener, fds)) => fds.into_iter().next().ok_or("no listener".into()),
+        other => Err(format!("not a listener: {other:?}")),
     }
 }
 

@@ -56,6 +56,10 @@ pub(crate) struct SessionNewArguments {
     /// Command that code in the session may run, found in the host's PATH; repeatable
     #[arg(long = "command", value_name = "NAME")]
     pub(crate) commands: Vec<String>,
+    /// Host that code in the session may reach, through a proxy; the host of the session must allow it;
+    /// repeatable
+    #[arg(long = "net", value_name = "HOST[:PORT]")]
+    pub(crate) hosts: Vec<String>,
     /// Directory that the session sees a copy of as /work; the host must allow it
     #[arg(long, value_name = "DIR")]
     pub(crate) workspace: Option<PathBuf>,

@@ -1,0 +1,288 @@
+//! The network of a session's cell: one proxy for its whole life, which serves while a run is under way.
+//!
+//! Between runs, and while a guest is branched, every connection of the cell is reset: two guests never share
+//! one. All guests of a cell share its listener, so the host cannot tell which of them connects. What is
+//! decided and recorded names the oldest run under way, and says so if there are others.
+
+use std::{
+    collections::HashMap,
+    future::Future,
+    io,
+    os::fd::OwnedFd,
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use belljar_contract::{RunError, RunId};
+use belljar_net::{
+    ConnectionAnswer, ConnectionApprover, ConnectionEvent, ConnectionLog, ConnectionOutcome,
+    ConnectionQuestion, LogFailure, NoApprover, Proxy, refuse_all,
+};
+use tokio::{
+    net::TcpListener,
+    sync::{mpsc, watch},
+    task::JoinHandle,
+};
+
+use crate::network::{NetworkOptions, RunLog, RunReach, cell_listener, not_started, proxy_context};
+
+/// The network of one cell. Dropping it ends all connections and closes the listener.
+#[derive(Debug)]
+pub(crate) struct CellNetwork {
+    gate: watch::Sender<GateState>,
+    /// The last state of the gate that is in force.
+    in_force: watch::Receiver<u64>,
+    runs: Arc<CellRuns>,
+    serving: JoinHandle<()>,
+}
+
+/// What decides whether the proxy serves.
+#[derive(Debug, Default, Clone, Copy)]
+struct GateState {
+    runs: usize,
+    branchings: usize,
+    /// Counts the moments at which all connections had to be reset.
+    resets: u64,
+    /// Counts all changes, so that a caller can wait until its own is in force.
+    changes: u64,
+}
+
+/// A run that may use the network of its cell, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct NetworkTurn {
+    network: Arc<CellNetwork>,
+    run: Arc<NetworkRun>,
+    is_over: bool,
+}
+
+/// Keeps the network of a cell closed, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct ClosedNetwork(Arc<CellNetwork>);
+
+/// The runs of a cell that are under way.
+#[derive(Debug, Default)]
+struct CellRuns {
+    /// Oldest first.
+    under_way: Mutex<Vec<Arc<NetworkRun>>>,
+    /// The runs whose records have open connections, by the number of the connection.
+    opened: Mutex<HashMap<u64, Arc<NetworkRun>>>,
+}
+
+/// What the network needs of one run.
+#[derive(Debug)]
+struct NetworkRun {
+    id: RunId,
+    log: RunLog,
+    approver: Arc<dyn ConnectionApprover>,
+}
+
+impl GateState {
+    fn is_open(self) -> bool {
+        self.runs > 0 && self.branchings == 0
+    }
+}
+
+impl CellNetwork {
+    /// Starts the proxy of a cell. It serves nothing before the first run.
+    pub(crate) fn start(listener: OwnedFd, reach: RunReach) -> Result<Arc<Self>, RunError> {
+        let listener = cell_listener(listener).map_err(|error| not_started(&error))?;
+        let (gate, state) = watch::channel(GateState::default());
+        let (done, in_force) = watch::channel(0);
+        let runs = Arc::new(CellRuns::default());
+        let serving = tokio::spawn({
+            let runs = runs.clone();
+            async move {
+                if let Err(error) = serve_cell(&listener, &reach, &runs, state, done).await {
+                    tracing::error!(%error, "the proxy of a session has ended");
+                }
+            }
+        });
+        Ok(Arc::new(Self { gate, in_force, runs, serving }))
+    }
+
+    /// Lets a run use the network. The lines are those for the log of the run.
+    pub(crate) fn begin_run(
+        self: &Arc<Self>,
+        id: RunId,
+        options: NetworkOptions,
+    ) -> (NetworkTurn, mpsc::UnboundedReceiver<String>) {
+        let (log, lines) = RunLog::new(options.log);
+        let approver = options.approver.unwrap_or_else(|| Arc::new(NoApprover));
+        let run = Arc::new(NetworkRun { id, log, approver });
+        self.runs.under_way().push(run.clone());
+        self.change(|gate| gate.runs += 1);
+        (NetworkTurn { network: self.clone(), run, is_over: false }, lines)
+    }
+
+    /// Resets all connections of the cell, and keeps it without any.
+    pub(crate) async fn close(self: &Arc<Self>) -> ClosedNetwork {
+        let closed = ClosedNetwork(self.clone());
+        let change = self.change(|gate| {
+            gate.branchings += 1;
+            gate.resets += 1;
+        });
+        self.wait_for(change).await;
+        closed
+    }
+
+    fn change(&self, how: impl FnOnce(&mut GateState)) -> u64 {
+        let mut number = 0;
+        self.gate.send_modify(|gate| {
+            how(gate);
+            gate.changes += 1;
+            number = gate.changes;
+        });
+        number
+    }
+
+    /// Waits until a change is in force, or the proxy has ended.
+    async fn wait_for(&self, change: u64) {
+        let _ = self.in_force.clone().wait_for(|in_force| *in_force >= change).await;
+    }
+
+    fn end_run(&self, run: &Arc<NetworkRun>) -> u64 {
+        self.runs.under_way().retain(|other| !Arc::ptr_eq(other, run));
+        self.change(|gate| {
+            gate.runs -= 1;
+            gate.resets += u64::from(gate.runs == 0);
+        })
+    }
+}
+
+impl Drop for CellNetwork {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+impl NetworkTurn {
+    /// Ends the network of the run. If no other run of the cell is under way, all connections are reset, and
+    /// recorded when this returns.
+    pub(crate) async fn end(mut self) {
+        self.is_over = true;
+        let change = self.network.end_run(&self.run);
+        self.network.wait_for(change).await;
+    }
+}
+
+impl Drop for NetworkTurn {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.network.end_run(&self.run);
+        }
+    }
+}
+
+impl Drop for ClosedNetwork {
+    fn drop(&mut self) {
+        self.0.change(|gate| gate.branchings -= 1);
+    }
+}
+
+/// Serves a cell while its gate is open, and resets its connections while it is not.
+async fn serve_cell(
+    listener: &TcpListener,
+    reach: &RunReach,
+    runs: &Arc<CellRuns>,
+    mut gate: watch::Receiver<GateState>,
+    in_force: watch::Sender<u64>,
+) -> io::Result<()> {
+    // Kept while guests are branched: what runs may move counts for runs, not for what is between branches.
+    let mut proxy: Option<Proxy> = None;
+    while gate.has_changed().is_ok() {
+        let state = *gate.borrow_and_update();
+        if state.runs == 0 {
+            proxy = None;
+        }
+        in_force.send_replace(state.changes);
+        let changed = changed(&mut gate, &in_force, state);
+        if state.is_open() {
+            let new = || Proxy::new(proxy_context(reach, runs.clone(), runs.clone()));
+            proxy.get_or_insert_with(new).serve(listener, changed).await?;
+        } else {
+            refuse_all(listener, changed).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Waits for a change that the proxy has to follow. Other changes are in force at once.
+async fn changed(
+    gate: &mut watch::Receiver<GateState>,
+    in_force: &watch::Sender<u64>,
+    before: GateState,
+) {
+    let until = gate.wait_for(|gate| {
+        let is_other = (gate.is_open(), gate.resets) != (before.is_open(), before.resets);
+        if !is_other {
+            in_force.send_replace(gate.changes);
+        }
+        is_other
+    });
+    // An error is the end of the cell.
+    let _ = until.await;
+}
+
+impl CellRuns {
+    fn under_way(&self) -> MutexGuard<'_, Vec<Arc<NetworkRun>>> {
+        self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn opened(&self) -> MutexGuard<'_, HashMap<u64, Arc<NetworkRun>>> {
+        self.opened.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes a report to the record of one run.
+    async fn write(&self, event: &ConnectionEvent) -> Result<(), LogFailure> {
+        let under_way = self.under_way().clone();
+        let known = match event.outcome {
+            ConnectionOutcome::Allowed => None,
+            ConnectionOutcome::Refused(_)
+            | ConnectionOutcome::Failed { .. }
+            | ConnectionOutcome::Closed { .. } => self.opened().remove(&event.connection),
+        };
+        let Some(run) = known.or_else(|| under_way.first().cloned()) else {
+            return Err(LogFailure("no run is under way".to_owned()));
+        };
+        // Any of them may have connected, so each is told.
+        under_way.iter().for_each(|run| run.log.tell(event));
+        let mut event = event.clone();
+        event.note = shared_note(&run, &under_way);
+        run.log.pass_on(&event).await?;
+        if event.outcome == ConnectionOutcome::Allowed {
+            self.opened().insert(event.connection, run);
+        }
+        Ok(())
+    }
+}
+
+/// What a record says if other runs may have made the connection.
+fn shared_note(run: &NetworkRun, under_way: &[Arc<NetworkRun>]) -> Option<String> {
+    let others: Vec<&str> =
+        under_way.iter().filter(|other| other.id != run.id).map(|other| other.id.as_str()).collect();
+    (!others.is_empty()).then(|| format!("or of {}, in the same cell", others.join(", ")))
+}
+
+impl ConnectionLog for CellRuns {
+    fn record<'a>(
+        &'a self,
+        event: &'a ConnectionEvent,
+    ) -> Pin<Box<dyn Future<Output = Result<(), LogFailure>> + Send + 'a>> {
+        Box::pin(self.write(event))
+    }
+}
+
+impl ConnectionApprover for CellRuns {
+    fn ask<'a>(
+        &'a self,
+        question: &'a ConnectionQuestion,
+    ) -> Pin<Box<dyn Future<Output = ConnectionAnswer> + Send + 'a>> {
+        Box::pin(async move {
+            let run = self.under_way().first().cloned();
+            match run {
+                Some(run) => run.approver.ask(question).await,
+                None => ConnectionAnswer::Unanswered,
+            }
+        })
+    }
+}
