@@ -154,10 +154,7 @@ impl Proxy {
 ///
 /// # Errors
 /// The listener does not work.
-pub async fn refuse_all(
-    listener: &TcpListener,
-    until: impl Future<Output = ()>,
-) -> io::Result<()> {
+pub async fn refuse_all(listener: &TcpListener, until: impl Future<Output = ()>) -> io::Result<()> {
     let mut until = pin!(until);
     loop {
         tokio::select! {
@@ -192,11 +189,7 @@ async fn reset_waiting(listener: &TcpListener) {
 
 /// Serves one connection until it ends, or until it is stopped: then its guest sees a reset, which it cannot
 /// take for the end of an answer.
-async fn serve_until(
-    guest: TcpStream,
-    state: Arc<ProxyState>,
-    mut stopped: watch::Receiver<bool>,
-) {
+async fn serve_until(guest: TcpStream, state: Arc<ProxyState>, mut stopped: watch::Receiver<bool>) {
     let connection = Arc::new(ProxyConnection::new(state));
     // The connection stays open as long as there is a descriptor of it.
     let descriptor = guest.as_fd().try_clone_to_owned();

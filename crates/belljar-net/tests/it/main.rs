@@ -3,6 +3,7 @@
 
 mod credentials;
 mod http;
+mod pauses;
 mod requests;
 mod site;
 mod support;

@@ -90,6 +90,25 @@ impl Setup {
     }
 }
 
+impl Setup {
+    /// What connections go through.
+    pub(crate) fn context(self, resolver: Arc<LocalNames>, log: Arc<Log>) -> ProxyContext {
+        let Self { rules, limits, approver, tls, authority, ports, .. } = self;
+        let policy = NetPolicy::new(rules.patterns().cloned().collect(), Arc::new(rules));
+        ProxyContext { policy, limits, resolver, log, approver, tls, authority, ports }
+    }
+}
+
+impl Log {
+    pub(crate) fn of(setup: &Setup) -> Arc<Self> {
+        Arc::new(Self { fails: setup.log_fails, ..Self::default() })
+    }
+
+    pub(crate) fn events(&self) -> Vec<ConnectionEvent> {
+        self.events.lock().unwrap().clone()
+    }
+}
+
 /// What a proxy has reported and resolved.
 pub(crate) struct Reports {
     pub(crate) events: Vec<ConnectionEvent>,
@@ -107,29 +126,12 @@ impl Proxy {
         limits: NetLimits,
         log_fails: bool,
     ) -> Self {
-        let granted: Vec<HostPattern> = patterns.iter().map(|text| text.parse().unwrap()).collect();
-        let private = |pattern| NetRule { private: true, ..NetRule::of_host(pattern) };
-        let allow = granted.into_iter().map(private).collect();
-        let rules = NetRules { allow, ..NetRules::default() };
-        Self::start_setup(Setup { limits, log_fails, ..Setup::of(rules) }).await
+        Self::start_setup(Setup { limits, log_fails, ..Setup::of(local_rules(patterns)) }).await
     }
 
     pub(crate) async fn start_setup(setup: Setup) -> Self {
-        let Setup { rules, limits, approver, tls, authority, ports, log_fails } = setup;
-        let policy = NetPolicy::new(rules.patterns().cloned().collect(), Arc::new(rules));
-        let names = Arc::new(LocalNames::default());
-        let log = Arc::new(Log { fails: log_fails, ..Log::default() });
-        let (resolver, log_of_proxy) = (names.clone(), log.clone());
-        let context = ProxyContext {
-            policy,
-            limits,
-            resolver,
-            log: log_of_proxy,
-            approver,
-            tls,
-            authority,
-            ports,
-        };
+        let (names, log) = (Arc::new(LocalNames::default()), Log::of(&setup));
+        let context = setup.context(names.clone(), log.clone());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel();
@@ -156,7 +158,7 @@ impl Proxy {
     pub(crate) async fn stop(self) -> Reports {
         let _ = self.stop.send(());
         self.serving.await.unwrap().unwrap();
-        let events = self.log.events.lock().unwrap().clone();
+        let events = self.log.events();
         let resolved = self.names.resolved.lock().unwrap().clone();
         Reports { events, resolved }
     }
@@ -178,6 +180,14 @@ impl Reports {
         };
         self.events.iter().map(line).collect()
     }
+}
+
+/// Rules that may lead to this machine.
+pub(crate) fn local_rules(patterns: &[String]) -> NetRules {
+    let granted: Vec<HostPattern> = patterns.iter().map(|text| text.parse().unwrap()).collect();
+    let private = |pattern| NetRule { private: true, ..NetRule::of_host(pattern) };
+    let allow = granted.into_iter().map(private).collect();
+    NetRules { allow, ..NetRules::default() }
 }
 
 /// An HTTP server that answers every request with what it got, and closes.

@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use belljar_contract::{
-    CheckpointId, ErrorCode, ExecuteRequest, Grants, Language, LimitsRequest, RunError, RunId, RunResult,
-    SessionFile, SessionId, SessionInfo,
+    CheckpointId, ErrorCode, ExecuteRequest, Grants, Language, LimitsRequest, RunError, RunId,
+    RunResult, SessionFile, SessionId, SessionInfo,
 };
 use belljar_net::NetRules;
 use belljar_runtime::{FileError, most_sessions, run_id};

@@ -141,11 +141,13 @@ impl TaskPerformer {
         let began = Instant::now();
         let ran = self.executor.execute_in(&kept.session, run_id(), execution, aborted).await;
         self.measure(job, &ran, began.elapsed());
+        // A rollback of the session undoes nothing at a host that it has reached.
+        let may_have_acted = watch.has_acted() || kept.session.has_hosts();
         if ran.status == RunStatus::Aborted {
-            return TaskOutcome { undo, ..cancelled(watch.has_acted()) };
+            return TaskOutcome { undo, ..cancelled(may_have_acted) };
         }
         let (state, report) = (task_result::state(&ran), task_result::report(&ran));
-        TaskOutcome { read_only: !watch.has_acted(), undo, state, ..TaskOutcome::done(report) }
+        TaskOutcome { read_only: !may_have_acted, undo, state, ..TaskOutcome::done(report) }
     }
 
     async fn end_sandbox(&self, driven: &DrivenWorkflow, id: &SessionId) -> TaskOutcome {

@@ -193,6 +193,8 @@ async fn serve_cell(
         let state = *gate.borrow_and_update();
         if state.runs == 0 {
             proxy = None;
+            // All are closed; what could not be recorded in time is not waited for.
+            runs.opened().clear();
         }
         in_force.send_replace(state.changes);
         let changed = changed(&mut gate, &in_force, state);
@@ -258,8 +260,11 @@ impl CellRuns {
 
 /// What a record says if other runs may have made the connection.
 fn shared_note(run: &NetworkRun, under_way: &[Arc<NetworkRun>]) -> Option<String> {
-    let others: Vec<&str> =
-        under_way.iter().filter(|other| other.id != run.id).map(|other| other.id.as_str()).collect();
+    let others: Vec<&str> = under_way
+        .iter()
+        .filter(|other| other.id != run.id)
+        .map(|other| other.id.as_str())
+        .collect();
     (!others.is_empty()).then(|| format!("or of {}, in the same cell", others.join(", ")))
 }
 

@@ -11,10 +11,12 @@ use std::{
 };
 
 use belljar_testing::sandboxed;
+use serde_json::json;
 
 use crate::{
     command::{Outcome, Place, outcome},
     internet::{Internet, inside},
+    mcp_support::serve_as,
 };
 
 const RULE: &str = r#"[net]
@@ -65,6 +67,44 @@ fn n4_a_credential_is_at_the_server_and_nowhere_in_the_cell() {
             check_traces(internet, &place, &ran);
         },
     );
+}
+
+/// All branches of a session trust its authority, and the rules about requests hold in each.
+#[sandboxed]
+#[test]
+fn n4_a_session_and_its_branches_have_one_authority() {
+    inside("network_credentials::n4_a_session_and_its_branches_have_one_authority", |internet| {
+        let place = Place::new();
+        place.file(".config/belljar/belljar.toml", RULE);
+        let mut command = internet.command(&place);
+        command.env("TEST_TOKEN", secret());
+        let server = serve_as(command, &place, &["--net", "web.example.com", "--command", "curl"]);
+        let grants = json!({ "net": ["web.example.com"], "commands": ["curl"] });
+        let made =
+            server.ask("POST /v1/sessions", &json!({ "language": "bash", "grants": grants }));
+        let id = made["session_id"].as_str().unwrap();
+        let code = "curl -fsS https://web.example.com/first && env && \
+                    curl -sS -o /dev/null -w '%{http_code}' -X POST https://web.example.com/refused";
+        let check = |session: &str| {
+            let path = format!("POST /v1/sessions/{session}/runs");
+            let ran = server.ask(&path, &json!({ "code": code }));
+            let printed = ran["stdout"].as_str().unwrap();
+            assert!(printed.starts_with("hello from /first"), "{ran:#}");
+            assert!(printed.ends_with("403") && !ran.to_string().contains(&secret()), "{ran:#}");
+            assert!(ran["logs"].to_string().contains("[blocked] network: POST"), "{ran:#}");
+        };
+        check(id);
+        let taken = server.ask(&format!("POST /v1/sessions/{id}/checkpoints"), &json!({}));
+        let forked = server.ask(&format!("POST /v1/sessions/{id}/fork"), &json!({}));
+        let back = json!({ "checkpoint_id": taken["checkpoint_id"] });
+        server.api(&format!("POST /v1/sessions/{id}/rollback"), &back.to_string());
+        check(id);
+        check(forked["session_ids"][0].as_str().unwrap());
+        let received = internet.requests();
+        let expected = format!(" Bearer {}", secret());
+        assert_eq!(received.len(), 3, "{received:?}");
+        assert!(received.iter().all(|line| line.starts_with("GET ") && line.ends_with(&expected)));
+    });
 }
 
 /// Checks what the server got, what the guest printed, and what is kept.

@@ -1,116 +1,22 @@
-//! A5, B2, B4, N1: hosts that a session was granted, and no others, in each of its runs and in its branches.
+//! A5, E2, F8, N1: hosts that a session was granted, and no others, in each of its runs, on every surface.
 //! Each refusal has a control that reaches a server.
 
-use std::{
-    io::{BufRead as _, BufReader, Read as _, Write as _},
-    net::{TcpListener, TcpStream},
-    sync::{
-        Arc,
-        atomic::{AtomicU32, Ordering},
-        mpsc,
-    },
-    thread,
-};
+use std::thread;
 
 use belljar_testing::{as_root, sandboxed};
 use serde_json::{Value, json};
 
 use crate::{
-    command::{Place, as_ordinary_user, outcome, program},
-    mcp_support::{RunningServer, serve_by, within},
+    command::{Place, as_ordinary_user},
+    mcp_support::within,
+    network_session_support::{
+        GET, Website, audit, belljar, get, host, id_in, open_python, run, value,
+    },
 };
 
 const USER_FILE: &str = ".config/belljar/belljar.toml";
 /// Nothing listens there: connections to it are refused before anybody looks.
 const ELSEWHERE: &str = "127.0.0.1:9";
-
-/// A server that answers each request with its path and counts them. It holds a request for `/held` until
-/// the connection ends, and says when it has got one and how that ended.
-struct Website {
-    address: String,
-    served: Arc<AtomicU32>,
-    held: mpsc::Receiver<&'static str>,
-}
-
-impl Website {
-    fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let address = listener.local_addr().expect("its address").to_string();
-        let served = Arc::new(AtomicU32::new(0));
-        let (holds, held) = mpsc::channel();
-        let count = served.clone();
-        thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let (count, holds) = (count.clone(), holds.clone());
-                // A client that goes away ends its own connection only.
-                thread::spawn(move || drop(answer(stream, &count, &holds)));
-            }
-        });
-        Self { address, served, held }
-    }
-
-    fn served(&self) -> u32 {
-        self.served.load(Ordering::SeqCst)
-    }
-
-    /// What has become of a held request.
-    fn held(&self) -> &'static str {
-        self.held.recv_timeout(std::time::Duration::from_secs(30)).expect("a held request")
-    }
-}
-
-fn answer(
-    mut stream: TcpStream,
-    count: &AtomicU32,
-    held: &mpsc::Sender<&'static str>,
-) -> std::io::Result<()> {
-    let mut reader = BufReader::new(stream.try_clone()?);
-    let (mut first, mut line) = (String::new(), String::new());
-    reader.read_line(&mut first)?;
-    while reader.read_line(&mut line)? > 2 {
-        line.clear();
-    }
-    count.fetch_add(1, Ordering::SeqCst);
-    let path = first.split(' ').nth(1).unwrap_or_default();
-    if path == "/held" {
-        write!(stream, "HTTP/1.1 200 OK\r\n\r\nbegin")?;
-        let _ = held.send("begun");
-        let rest = reader.read_to_end(&mut Vec::new());
-        let _ = held.send("ended");
-        return rest.map(drop);
-    }
-    let length = path.len();
-    write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{path}")
-}
-
-/// Defines `get(address, path)` in Python: the answer, the status of a refusal, or the name of an error.
-const GET: &str = "import urllib.request, urllib.error\n\
-    def get(address, path='/x'):\n\
-    \x20   try: return urllib.request.urlopen(f'http://{address}{path}').read().decode()\n\
-    \x20   except urllib.error.HTTPError as error: return error.code\n\
-    \x20   except OSError as error: return 'no network'\n";
-
-/// A host over HTTP, with flags.
-fn host(place: &Place, flags: &[&str]) -> RunningServer {
-    serve_by(&program(), place, flags)
-}
-
-/// A new session.
-fn open(server: &RunningServer, language: &str, grants: Value) -> String {
-    let made = server
-        .ask("POST /v1/sessions", &json!({ "language": language, "grants": grants }));
-    made["session_id"].as_str().unwrap_or_else(|| panic!("no id: {made:#}")).to_owned()
-}
-
-fn run(server: &RunningServer, id: &str, code: &str) -> Value {
-    server.ask(&format!("POST /v1/sessions/{id}/runs"), &json!({ "code": code }))
-}
-
-fn value(server: &RunningServer, id: &str, code: &str) -> Value {
-    let ran = run(server, id, code);
-    assert_eq!(ran["status"], "completed", "{code}: {ran:#}");
-    ran["result"].clone()
-}
 
 #[sandboxed]
 #[test]
@@ -118,22 +24,192 @@ fn a5_a_python_session_reaches_the_host_that_was_granted_and_no_other() {
     let (granted, other) = (Website::start(), Website::start());
     let place = Place::new();
     let server = host(&place, &["--net", &granted.address, "--net", &other.address]);
-    let id = open(&server, "python", json!({ "net": [granted.address] }));
-    value(&server, &id, GET);
-    assert_eq!(value(&server, &id, &format!("get('{}')", granted.address)), "/x");
+    let id = open_python(&server, &[&granted.address]);
+    assert_eq!(get(&server, &id, &granted), "/x");
     let refused = run(&server, &id, &format!("get('{}')", other.address));
     assert_eq!(refused["result"], 403, "{refused:#}");
     let blocked = format!(
-        "[blocked] network: {0}: no rule allows this port of the host; to allow it: --net {0}",
+        "[blocked] network: GET {0}/x: no rule allows this port of the host; to allow it: --net {0}",
         other.address
     );
     assert_eq!(refused["logs"], json!([blocked]), "{refused:#}");
-    assert_eq!(value(&server, &id, &format!("get('{}')", granted.address)), "/x");
+    assert_eq!(get(&server, &id, &granted), "/x");
     assert_eq!((granted.served(), other.served()), (2, 0));
+    // Each connection is a row of the run that was under way.
+    let (rows, refused_rows) = (audit(&place, &granted), audit(&place, &other));
+    assert_eq!((rows.len(), refused_rows.len()), (2, 1), "{rows:#?}");
+    assert!(rows.iter().all(|row| row["decision"] == "allow"), "{rows:#?}");
+    assert_ne!(rows[0]["run_id"], rows[1]["run_id"], "{rows:#?}");
+    assert_eq!(refused_rows[0]["run_id"], refused["id"], "{refused_rows:#?}");
+    let metrics = server.api("GET /metrics", "").body;
+    for line in ["{decision=\"allow\"} 2", "{decision=\"deny\"} 1"] {
+        assert!(metrics.contains(&format!("network_connections_total{line}")), "{metrics}");
+    }
     // Control: a session without the grant has no network, however many hosts the operator allows.
-    let without = open(&server, "python", json!({}));
-    value(&server, &without, GET);
-    let none = value(&server, &without, &format!("get('{}')", granted.address));
-    assert_eq!(none, "no network");
+    let without = open_python(&server, &[]);
+    assert_eq!(get(&server, &without, &granted), "no network");
     assert_eq!(granted.served(), 2);
+}
+
+#[sandboxed]
+#[test]
+fn a5_a_bash_session_from_the_command_line_reaches_its_host() {
+    let (granted, other) = (Website::start(), Website::start());
+    let place = Place::new();
+    let flags = ["--net", &granted.address, "--net", &other.address, "--command", "curl"];
+    let server = host(&place, &flags);
+    let new = ["session", "new", "-l", "bash", "--command", "curl", "--net", &granted.address];
+    let made = belljar(&place, &new);
+    assert_eq!(made.status, Some(0), "{made:#?}");
+    let code = format!(
+        "curl -sS http://{}/one; echo; curl -sS -o /dev/null -w '%{{http_code}}' http://{}/two",
+        granted.address, other.address
+    );
+    let id = made.stdout.trim();
+    for times in 1..3 {
+        let ran = belljar(&place, &["session", "exec", id, "-c", &code]);
+        assert_eq!((ran.status, ran.stdout.trim_end()), (Some(0), "/one\n403"), "{ran:#?}");
+        assert!(ran.stderr.contains("[blocked] network: GET"), "{ran:#?}");
+        assert_eq!((granted.served(), other.served()), (times, 0));
+    }
+    // What the operator does not allow is refused before there is a session.
+    let refused = belljar(&place, &["session", "new", "-l", "bash", "--net", ELSEWHERE]);
+    assert_eq!(refused.status, Some(2), "{refused:#?}");
+    assert!(refused.stderr.contains(&format!("belljar serve --net {ELSEWHERE}")), "{refused:#?}");
+    let request = json!({ "language": "typescript", "grants": { "net": [granted.address] } });
+    let refused = server.api("POST /v1/sessions", &request.to_string());
+    assert_eq!(refused.status, 422, "{refused:#?}");
+    assert!(refused.body.contains("the engine quickjs opens no connections"), "{refused:#?}");
+    // Hosts are the session's, not those of one of its runs.
+    let run = json!({ "code": "echo", "grants": { "net": [granted.address] } });
+    let refused = server.refused_run(&format!("POST /v1/sessions/{id}/runs"), &run, 422);
+    assert_eq!(refused["code"], "request.invalid", "{refused:#}");
+}
+
+/// N1: the rules of the files count for a session as they do for a run.
+#[sandboxed]
+#[test]
+fn n1_the_files_narrow_what_a_session_reaches() {
+    let (open_site, denied, left_out) = (Website::start(), Website::start(), Website::start());
+    let place = Place::new();
+    let wide = format!("[net]\nallow = ['127.0.0.1:*']\ndeny = ['{}']\n", denied.address);
+    let allow = [&open_site, &denied, &left_out].map(|site| format!("'{}'", site.address));
+    place.file(USER_FILE, wide.replace("'127.0.0.1:*'", &allow.join(", ")));
+    let narrow = format!("[net]\nallow = ['{}', '{}']\n", open_site.address, denied.address);
+    place.file("work/belljar.toml", narrow);
+    let server = host(&place, &[]);
+    let all = server
+        .ask("POST /v1/sessions", &json!({ "language": "python", "grants": { "net": true } }));
+    let id = id_in(&all);
+    value(&server, &id, GET);
+    assert_eq!(get(&server, &id, &open_site), "/x");
+    assert_eq!(get(&server, &id, &denied), 403);
+    assert_eq!(get(&server, &id, &left_out), 403);
+    let request = json!({ "language": "python", "grants": { "net": [left_out.address] } });
+    let refused = server.api("POST /v1/sessions", &request.to_string());
+    assert!(refused.status >= 400, "{refused:#?}");
+    assert!(refused.body.contains("is not allowed"), "{refused:#?}");
+    assert_eq!([&open_site, &denied, &left_out].map(Website::served), [1, 0, 0]);
+}
+
+/// N1: a yes covers the run that asked. The next run of the session asks again.
+#[sandboxed]
+#[test]
+fn n1_a_person_is_asked_in_each_run_of_a_session() {
+    let site = Website::start();
+    let place = Place::new();
+    place.file(USER_FILE, format!("[net]\nask = ['{}']\n", site.address));
+    let server = host(&place, &["--net", &site.address]);
+    let id = open_python(&server, &[&site.address]);
+    let code = format!("[get('{0}', '/a'), get('{0}', '/b')]", site.address);
+    let verdicts = [("approve", json!(["/a", "/b"])), ("deny", json!([403, 403]))];
+    for (number, (verdict, found)) in verdicts.into_iter().enumerate() {
+        let asked = thread::scope(|scope| {
+            let asking = scope.spawn(|| value(&server, &id, &code));
+            let asked = within("a question", || {
+                let waiting = belljar(&place, &["approvals", "--json"]).json();
+                waiting.get(0).cloned()
+            });
+            let question = asked["id"].as_str().expect("an id");
+            assert_eq!(belljar(&place, &["approvals", verdict, question]).status, Some(0));
+            assert_eq!(asking.join().expect("it ends"), found, "{number}");
+            asked
+        });
+        assert_eq!(asked["tool"], format!("net {}", site.address), "{asked:#}");
+        assert_eq!(site.served(), 2);
+    }
+}
+
+#[sandboxed]
+#[test]
+fn e2_a_model_opens_a_session_with_hosts() {
+    let (own, other) = (Website::start(), Website::start());
+    let place = Place::new();
+    let server = host(&place, &["--net", &own.address, "--net", &other.address]);
+    let create = |network: Value| {
+        let asked = json!({ "action": "create", "language": "python", "network": network });
+        server.call("sandbox", &asked)
+    };
+    for (network, found) in [
+        (json!(true), [json!("/x"), json!("/x")]),
+        (json!([own.address]), [json!("/x"), json!(403)]),
+    ] {
+        let made = create(network);
+        let id = id_in(&made["structuredContent"]);
+        value(&server, &id, GET);
+        let execute = |site: &Website| {
+            let code = format!("get('{}')", site.address);
+            let asked = json!({ "code": code, "language": "python", "session_id": id });
+            server.call("execute_code", &asked)["structuredContent"]["result"].clone()
+        };
+        assert_eq!([execute(&own), execute(&other)], found);
+    }
+    let refused = create(json!([ELSEWHERE]));
+    assert_eq!(refused["isError"], true, "{refused:#}");
+    assert!(
+        refused.to_string().contains(&format!("belljar serve --net {ELSEWHERE}")),
+        "{refused:#}"
+    );
+}
+
+#[sandboxed]
+#[test]
+fn f8_a_sandbox_of_a_workflow_has_the_network_that_is_allowed() {
+    let (own, other) = (Website::start(), Website::start());
+    let place = Place::new();
+    let agent = |network: &str| {
+        let code = format!("{GET}[get('{}'), get('{}')]", own.address, other.address);
+        let code = code.replace('\n', "\n          ");
+        format!(
+            "name: a\nnodes:\n  - name: make\n    uses: code.sandbox\n    with: {{action: create, language: \
+             python, allow_network: {network}}}\n    output: box\n  - name: use\n    uses: code.sandbox\n    \
+             with:\n      action: execute\n      sandbox_id: '{{{{ box.sandbox_id }}}}'\n      code: |\n          \
+             {code}\n"
+        )
+    };
+    let start = |name: &str, network: &str, flags: &[&str]| {
+        place.file(&format!("work/{name}"), agent(network));
+        let arguments = ["workflow", "run", name, "--json", "--enable-code-execution"];
+        let ran = belljar(&place, &[&arguments[..], flags].concat());
+        format!("{}{}", ran.stdout, ran.stderr).replace([' ', '\n'], "")
+    };
+    let flags = ["--net", own.address.as_str()];
+    for (name, network) in [("all.yaml", "true"), ("list.yaml", &format!("['{}']", own.address))] {
+        let said = start(name, network, &flags);
+        assert!(said.contains("[\"/x\",403]"), "{name}: {said}");
+    }
+    assert_eq!((own.served(), other.served()), (2, 0));
+    let said = start("none.yaml", "false", &flags);
+    assert!(said.contains("[\"nonetwork\",\"nonetwork\"]"), "{said}");
+    let said = start("refused.yaml", &format!("['{}']", other.address), &flags);
+    assert!(said.contains("--netHOST"), "{said}");
+    assert_eq!((own.served(), other.served()), (2, 0));
+}
+
+/// All of this once more for a host that is an ordinary user.
+#[sandboxed]
+#[as_root]
+#[test]
+fn a5_all_of_this_holds_for_an_ordinary_user() {
+    as_ordinary_user("network_sessions::");
 }
