@@ -30,8 +30,8 @@ use crate::network::{NetworkOptions, RunLog, RunReach, cell_listener, not_starte
 #[derive(Debug)]
 pub(crate) struct CellNetwork {
     gate: watch::Sender<GateState>,
-    /// The last state of the gate that is in force.
-    in_force: watch::Receiver<u64>,
+    /// The state of the gate that is in force.
+    in_force: watch::Receiver<GateState>,
     runs: Arc<CellRuns>,
     serving: JoinHandle<()>,
 }
@@ -87,7 +87,7 @@ impl CellNetwork {
     pub(crate) fn start(listener: OwnedFd, reach: RunReach) -> Result<Arc<Self>, RunError> {
         let listener = cell_listener(listener).map_err(|error| not_started(&error))?;
         let (gate, state) = watch::channel(GateState::default());
-        let (done, in_force) = watch::channel(0);
+        let (done, in_force) = watch::channel(GateState::default());
         let runs = Arc::new(CellRuns::default());
         let serving = tokio::spawn({
             let runs = runs.clone();
@@ -100,8 +100,9 @@ impl CellNetwork {
         Ok(Arc::new(Self { gate, in_force, runs, serving }))
     }
 
-    /// Lets a run use the network. The lines are those for the log of the run.
-    pub(crate) fn begin_run(
+    /// Lets a run use the network, and waits until it can: no guest is branched then. The lines are those for
+    /// the log of the run.
+    pub(crate) async fn begin_run(
         self: &Arc<Self>,
         id: RunId,
         options: NetworkOptions,
@@ -110,8 +111,10 @@ impl CellNetwork {
         let approver = options.approver.unwrap_or_else(|| Arc::new(NoApprover));
         let run = Arc::new(NetworkRun { id, log, approver });
         self.runs.under_way().push(run.clone());
-        self.change(|gate| gate.runs += 1);
-        (NetworkTurn { network: self.clone(), run, is_over: false }, lines)
+        let change = self.change(|gate| gate.runs += 1);
+        let turn = NetworkTurn { network: self.clone(), run, is_over: false };
+        self.wait_for(|state| state.changes >= change && state.is_open()).await;
+        (turn, lines)
     }
 
     /// Resets all connections of the cell, and keeps it without any.
@@ -121,7 +124,7 @@ impl CellNetwork {
             gate.branchings += 1;
             gate.resets += 1;
         });
-        self.wait_for(change).await;
+        self.wait_for(|state| state.changes >= change).await;
         closed
     }
 
@@ -135,9 +138,9 @@ impl CellNetwork {
         number
     }
 
-    /// Waits until a change is in force, or the proxy has ended.
-    async fn wait_for(&self, change: u64) {
-        let _ = self.in_force.clone().wait_for(|in_force| *in_force >= change).await;
+    /// Waits until such a state is in force, or the proxy has ended.
+    async fn wait_for(&self, is_reached: impl FnMut(&GateState) -> bool) {
+        let _ = self.in_force.clone().wait_for(is_reached).await;
     }
 
     fn end_run(&self, run: &Arc<NetworkRun>) -> u64 {
@@ -161,7 +164,7 @@ impl NetworkTurn {
     pub(crate) async fn end(mut self) {
         self.is_over = true;
         let change = self.network.end_run(&self.run);
-        self.network.wait_for(change).await;
+        self.network.wait_for(|state| state.changes >= change).await;
     }
 }
 
@@ -185,7 +188,7 @@ async fn serve_cell(
     reach: &RunReach,
     runs: &Arc<CellRuns>,
     mut gate: watch::Receiver<GateState>,
-    in_force: watch::Sender<u64>,
+    in_force: watch::Sender<GateState>,
 ) -> io::Result<()> {
     // Kept while guests are branched: what runs may move counts for runs, not for what is between branches.
     let mut proxy: Option<Proxy> = None;
@@ -196,7 +199,7 @@ async fn serve_cell(
             // All are closed; what could not be recorded in time is not waited for.
             runs.opened().clear();
         }
-        in_force.send_replace(state.changes);
+        in_force.send_replace(state);
         let changed = changed(&mut gate, &in_force, state);
         if state.is_open() {
             let new = || Proxy::new(proxy_context(reach, runs.clone(), runs.clone()));
@@ -211,13 +214,13 @@ async fn serve_cell(
 /// Waits for a change that the proxy has to follow. Other changes are in force at once.
 async fn changed(
     gate: &mut watch::Receiver<GateState>,
-    in_force: &watch::Sender<u64>,
+    in_force: &watch::Sender<GateState>,
     before: GateState,
 ) {
     let until = gate.wait_for(|gate| {
         let is_other = (gate.is_open(), gate.resets) != (before.is_open(), before.resets);
         if !is_other {
-            in_force.send_replace(gate.changes);
+            in_force.send_replace(*gate);
         }
         is_other
     });

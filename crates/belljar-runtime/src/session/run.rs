@@ -100,11 +100,12 @@ impl SessionState {
                 _ = ending.wait_for(Option::is_some) => {}
             }
         });
-        let network = turn.cell().network().map(|network| {
-            let (turn, lines) = network.begin_run(result.id().clone(), options);
+        let mut network = None;
+        if let Some(own) = turn.cell().network() {
+            let (turn, lines) = own.begin_run(result.id().clone(), options).await;
             result.transcript.take_lines_of(lines);
-            turn
-        });
+            network = Some(turn);
+        }
         let branch = turn.branch()?;
         let (meter, transcript) = (branch.meter(), &mut result.transcript);
         let run = run::run_guest(&mut branch.connection, &meter, spec, transcript, stop).await;

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::{
     command::{Outcome, Place, outcome, program},
-    mcp_support::{RunningServer, serve_by},
+    mcp_support::{RunningServer, serve_by, within},
 };
 
 /// A server that answers each request with its path and counts them. It holds a request for `/held` until
@@ -162,11 +162,15 @@ pub(crate) fn fork(server: &RunningServer, id: &str) -> String {
     forked["session_ids"][0].as_str().unwrap_or_else(|| panic!("{forked:#}")).to_owned()
 }
 
-/// The rows of the audit log that name a host, oldest first.
-pub(crate) fn audit(place: &Place, site: &Website) -> Vec<Value> {
-    let rows = belljar(place, &["audit", "--json"]).json();
+/// The rows of the audit log that name a host, oldest first, once there are so many: rows of refusals are
+/// written a moment later.
+pub(crate) fn audit(place: &Place, site: &Website, count: usize) -> Vec<Value> {
     let is_about = |row: &&Value| row["tool"].as_str().unwrap_or_default().contains(&site.address);
-    rows.as_array().expect("a list").iter().rev().filter(is_about).cloned().collect()
+    within("the audit log", || {
+        let rows = belljar(place, &["audit", "--json"]).json();
+        let rows = rows.as_array().expect("a list").iter().rev().filter(is_about).cloned();
+        Some(rows.collect::<Vec<_>>()).filter(|rows| rows.len() == count)
+    })
 }
 
 /// The files and sockets that a host has open.
