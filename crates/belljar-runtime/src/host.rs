@@ -327,6 +327,12 @@ impl Host {
         rules: Option<Arc<NetRules>>,
     ) -> Result<(Arc<Pool>, CheckedGrants, Vec<WrittenTree>), RunError> {
         self.admit(request, &request.limits)?;
+        let engine = request.engine();
+        if !request.grants.net.is_empty() && !engine.row().opens_connections {
+            let message = format!("a session on {engine} cannot be granted hosts");
+            return Err(RunError::new(ErrorCode::RequestInvalid, message)
+                .with_hint("open a session of Python or bash"));
+        }
         let survey = self.survey(request).await?;
         let network = NetworkOptions { rules, ..NetworkOptions::default() };
         let engines = &*self.pools.engines;

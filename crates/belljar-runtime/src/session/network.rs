@@ -294,3 +294,6 @@ impl ConnectionApprover for CellRuns {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;
