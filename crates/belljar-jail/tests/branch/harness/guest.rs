@@ -81,11 +81,7 @@ impl Notebook {
                 self.held.remove(name);
                 Ok("done".to_owned())
             }
-            ["connect", name] => {
-                let proxy = (Ipv4Addr::LOCALHOST, belljar_jail::PROXY_PORT);
-                self.held.insert(name.to_owned(), TcpStream::connect(proxy)?.into());
-                Ok("done".to_owned())
-            }
+            ["connect", name] => self.connect(name).map(done),
             ["open-at", name, path, how] => self.open_at(name, path, how),
             ["use", name, text] => {
                 let held = self.find(name)?;
@@ -104,14 +100,7 @@ impl Notebook {
                 // A thread is gone only some time after it was let go.
                 Ok("done".to_owned())
             }
-            ["swell", bytes] => {
-                let bytes: usize = bytes.parse().map_err(io::Error::other)?;
-                self.ballast
-                    .try_reserve_exact(bytes)
-                    .map_err(|_| io::Error::from_raw_os_error(12))?;
-                self.ballast.resize(bytes, 1);
-                Ok("done".to_owned())
-            }
+            ["swell", bytes] => self.swell(bytes).map(done),
             ["call", ..] => system_call(words),
             _ => Err(io::Error::other(format!("what is {words:?}?"))),
         }
@@ -128,6 +117,20 @@ impl Notebook {
         };
         let held = openat(CWD, path, flags, Mode::from_raw_mode(0o600))?;
         self.held.insert(name.to_owned(), held);
+        Ok(())
+    }
+
+    /// Holds a connection to the proxy of the cell.
+    fn connect(&mut self, name: &str) -> io::Result<()> {
+        let proxy = (Ipv4Addr::LOCALHOST, belljar_jail::PROXY_PORT);
+        self.held.insert(name.to_owned(), TcpStream::connect(proxy)?.into());
+        Ok(())
+    }
+
+    fn swell(&mut self, bytes: &str) -> io::Result<()> {
+        let bytes: usize = bytes.parse().map_err(io::Error::other)?;
+        self.ballast.try_reserve_exact(bytes).map_err(|_| io::Error::from_raw_os_error(12))?;
+        self.ballast.resize(bytes, 1);
         Ok(())
     }
 
