@@ -3,7 +3,8 @@
 //!
 //! Two stages: `raw` mirrors one file, [`ProjectSettings`] is the result of all files. Invariant:
 //! a project's file, which may come with a stranger's repository, can lower the operator's maxima
-//! and never raise them.
+//! and never raise them. Its `allow` rules for tools apply only to servers that it defines, and its
+//! `[net]` and `[grants]` only narrow.
 
 mod engines;
 mod grants;
