@@ -7,8 +7,6 @@
 //! that server, and nowhere else.
 
 mod arguments;
-#[cfg(test)]
-mod bare_tool;
 mod bridge;
 mod crash;
 mod decisions;

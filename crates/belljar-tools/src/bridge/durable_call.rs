@@ -167,7 +167,7 @@ impl DurableCall {
     }
 }
 
-/// What to do about a call in doubt.
+/// The resolution of a call in doubt.
 enum Doubt {
     /// The call is repeated.
     Retry,
