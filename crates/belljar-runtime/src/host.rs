@@ -76,7 +76,7 @@ pub struct Host {
     withholding: Arc<Semaphore>,
 }
 
-/// What a run gets beside its request.
+/// The parts of a run beside its request.
 #[derive(Debug, Default)]
 pub struct RunOptions {
     /// The id of the run, if the caller needs to know it before the run starts; otherwise it gets a new one.

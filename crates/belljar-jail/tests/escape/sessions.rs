@@ -50,7 +50,7 @@ const MODES: [(&str, bool, Guests); 4] = [
     ("session_programs_user", false, Guests::Programs),
 ];
 
-/// What a host is to do.
+/// The task of a host.
 #[derive(Debug, Serialize, Deserialize)]
 struct Spec {
     guests: Guests,
@@ -266,7 +266,7 @@ fn setup(guests: Guests, attempt: &Attempt, bait: &Bait, limits: &Limits) -> io:
     Ok(Setup { zygote: vec![zygote.to_owned()], plan, limits, grants })
 }
 
-/// What [`crate::harness::home::grants`] says, as a cell is told.
+/// The grants of [`crate::harness::home::grants`], in the form that a cell gets.
 fn grants(home: &Path) -> io::Result<CellGrants> {
     let granted = |name: &str, access| {
         let path = home.join(name);

@@ -1,4 +1,4 @@
-//! What the host holds for the tool calls of one run: arguments of open calls, and inputs that the guest
+//! The bytes that the host holds for the tool calls of one run: arguments of open calls, and inputs that the guest
 //! has not read yet.
 //!
 //! Both are the host's memory, and the guest and the tools fill it. So both are bounded: otherwise a guest
