@@ -262,7 +262,7 @@ impl Host {
                     limits.code_bytes
                 ),
             )
-            .with_hint("pass data with --context instead of writing it into the code"));
+            .with_hint("pass data as the context instead of writing it into the code"));
         }
         let argument_bytes: usize = request.arguments.iter().map(String::len).sum();
         if argument_bytes > RunRequest::MAX_ARGUMENT_BYTES {

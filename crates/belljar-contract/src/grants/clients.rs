@@ -103,7 +103,7 @@ impl ClientGrants {
             .ok_or_else(|| beyond_paths("working on", "workspace", asked, &allowed))
     }
 
-    /// Whether a client may ask for a grant that code was missing.
+    /// Whether a client may ask for what code was missing.
     pub fn allows(&self, missing: &MissingGrant) -> bool {
         let name = missing.name.as_str();
         match missing.kind {

@@ -167,7 +167,7 @@ impl DurableCall {
     }
 }
 
-/// The resolution of a call in doubt.
+/// What to do about a call in doubt.
 enum Doubt {
     /// The call is repeated.
     Retry,

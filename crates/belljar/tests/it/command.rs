@@ -57,10 +57,12 @@ impl Place {
         if !program.exists() {
             fs::copy(BELLJAR, &program).unwrap();
         }
+        // First, because it makes the directory in which the program starts.
+        let command = self.command_as(user, &program);
         for path in owned {
             chown(self.path().join(path), Some(user), Some(user)).unwrap();
         }
-        self.command_as(user, &program)
+        command
     }
 }
 

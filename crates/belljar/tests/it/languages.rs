@@ -215,7 +215,7 @@ fn a5_bad_grants_are_told() {
         let text = |key: &str| result["error"][key].as_str().unwrap_or("none").to_owned();
         format!("{}: {}", text("code"), text("message"))
     };
-    insta::assert_snapshot!(told(&["-c", "1", "--read", "/no/such"]), @"request.invalid: --read /no/such: No such file or directory (os error 2)");
+    insta::assert_snapshot!(told(&["-c", "1", "--read", "/no/such"]), @"request.invalid: cannot grant reading of /no/such: No such file or directory (os error 2)");
     insta::assert_snapshot!(told(&["-c", "1", "--read", "/tmp"]), @"request.invalid: cannot grant reading of /tmp: the cell has its own files there");
     insta::assert_snapshot!(told(&["-c", "1", "--write", "/"]), @"request.invalid: cannot grant writing to /: the cell has its own files there");
     insta::assert_snapshot!(told(&["-c", "1", "--workspace", "/"]), @"request.invalid: cannot use / as the workspace: it is the root directory");
