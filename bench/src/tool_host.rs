@@ -127,15 +127,11 @@ pub(super) struct InProcessServer {
 impl InProcessServer {
     pub(super) fn new() -> Arc<Self> {
         let tool = |name: &str, properties: Value| Tool {
-            server: SERVER.to_owned(),
-            name: name.to_owned(),
-            title: None,
-            description: None,
             input_schema: json!({
                 "type": "object", "properties": properties, "additionalProperties": false,
             }),
-            output_schema: None,
             annotations: Annotations { read_only: Some(true), ..Annotations::default() },
+            ..Tool::bare(SERVER, name)
         };
         let number = json!({ "type": "number" });
         let tools =

@@ -3,7 +3,8 @@
 //!
 //! Two stages: `raw` mirrors one file, [`ProjectSettings`] is the result of all files. Invariant:
 //! a project's file, which may come with a stranger's repository, can lower the operator's maxima
-//! and never raise them.
+//! and never raise them. Its `allow` rules for tools apply only to servers that it defines, and its
+//! `[net]` and `[grants]` only narrow.
 
 mod engines;
 mod grants;
@@ -98,7 +99,7 @@ pub enum ConfigError {
         section: &'static str,
         /// The key in that table.
         key: &'static str,
-        /// What is wrong with the value.
+        /// The fault of the value.
         reason: String,
     },
     /// A default above the maximum.
@@ -131,13 +132,13 @@ pub struct ProjectSettings {
     pub tools: ToolSettings,
     /// The engines that files choose for languages.
     pub engines: EngineSettings,
-    /// What clients may do with workflows.
+    /// The permissions of clients for workflows.
     pub workflows: WorkflowSettings,
     /// How long records are kept.
     pub retention: Retention,
     /// Names that every commit writes although the host would execute them.
     pub commit_executable: Vec<String>,
-    /// What clients may ask for.
+    /// The grants that clients may ask for.
     pub grants: GrantSettings,
     /// Which hosts code may reach.
     pub net: NetSettings,

@@ -9,7 +9,7 @@ pub const MAX_RUNNING: u32 = 16;
 /// How many workflows may wait, unless a file says otherwise.
 pub const MAX_QUEUED: u32 = 1000;
 
-/// What clients of `serve` may do with workflows.
+/// The permissions of clients of `serve` for workflows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WorkflowSettings {
     /// Whether clients may use workflows.

@@ -114,7 +114,7 @@ pub enum ApprovalKind {
 }
 
 impl ApprovalKind {
-    /// What is asked, in words, with the answers there are.
+    /// The question in words, with the possible answers.
     pub const fn message(self) -> &'static str {
         match self {
             Self::Call => "The call was not made yet. Answer `approve` or `deny`.",
@@ -158,7 +158,7 @@ impl ApprovalQuestion {
         }
     }
 
-    /// What is asked, as clients see it.
+    /// The question as clients see it.
     pub const fn kind(self) -> ApprovalKind {
         match self {
             Self::MayCall => ApprovalKind::Call,

@@ -256,7 +256,7 @@ impl ErrorCode {
 /// use belljar_contract::{ErrorCode, ErrorKind, RunError};
 ///
 /// let error = RunError::new(ErrorCode::PermissionFile, "/etc/shadow is not granted")
-///     .with_hint("grant it with --read /etc/shadow");
+///     .with_hint("Only granted paths exist here.");
 /// assert_eq!(error.kind, ErrorKind::PermissionError);
 /// assert_eq!(error.code.as_str(), "permission.file");
 /// ```

@@ -29,7 +29,7 @@ pub use operator::{GrantTable, IgnoredGrant, resolved_path};
 pub use table::{Grant, Grants, GrantsRequest, TaskGrants};
 pub use variables::VariablesRequest;
 
-/// What kind of thing a grant gives.
+/// The kind of thing that a grant gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GrantKind {
     /// Paths of the host, within those that the operator allows.
@@ -54,17 +54,17 @@ pub struct GrantFlag {
     pub name: &'static str,
     /// How `--help` calls its value; a switch has none.
     pub value_name: &'static str,
-    /// What `belljar run --help` says of it.
+    /// The text of `belljar run --help` about it.
     pub help: &'static str,
-    /// What `belljar workflow run --help` says of it. There it allows the file to ask for the grant;
+    /// The text of `belljar workflow run --help`. There the flag allows the file to ask for the grant;
     /// `None` if there is nothing to allow.
     pub workflow_help: Option<&'static str>,
-    /// What `belljar serve --help` says of it. There it allows clients to ask for the grant; `None` if no
+    /// The text of `belljar serve --help`. There the flag allows clients to ask for the grant; `None` if no
     /// flag does.
     pub serve_help: Option<&'static str>,
 }
 
-/// What an engine must be able to do for a grant to be of use to its code.
+/// An ability that an engine needs for a grant to be of use to its code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EngineAbility {
     /// Start programs.
@@ -85,7 +85,7 @@ impl EngineAbility {
         }
     }
 
-    /// What an engine without it does not do, for messages.
+    /// The shortcoming of an engine without it, for messages.
     pub const fn lack(self) -> &'static str {
         match self {
             Self::StartsPrograms => "starts no programs",
@@ -95,7 +95,7 @@ impl EngineAbility {
     }
 }
 
-/// What a run is given of one grant.
+/// The value of one grant that a run is given.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GrantValue {
     /// Paths of the host.
@@ -108,7 +108,7 @@ pub enum GrantValue {
     Switch(bool),
 }
 
-/// What a request asks for of one grant, by what there is to decide about it.
+/// A request for one grant, by the kind of decision that it needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GrantAsk<'a> {
     /// Paths of the host: the operator says which.
@@ -149,7 +149,7 @@ impl Grants {
 }
 
 impl GrantsRequest {
-    /// What it asks for.
+    /// The requested grants.
     pub fn asked(&self) -> Vec<(Grant, GrantAsk<'_>)> {
         asked(self.fields())
     }
@@ -164,7 +164,7 @@ impl GrantsRequest {
 }
 
 impl TaskGrants {
-    /// What it asks for.
+    /// The requested grants.
     pub fn asked(&self) -> Vec<(Grant, GrantAsk<'_>)> {
         asked(self.fields())
     }

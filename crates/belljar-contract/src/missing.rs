@@ -1,4 +1,4 @@
-//! What a run lacked, as data, and how its reader asks for it.
+//! A grant that a run lacked, as data, and the words by which each reader asks for it.
 //!
 //! A guest knows that a module, a command or a path was not granted. It does not know who reads its error:
 //! a person at a command line has flags, a model has fields of a request, an operator has a file. So the
@@ -34,7 +34,7 @@ pub enum MissingKind {
     Commands,
 }
 
-/// Who is told what to ask for.
+/// The reader of a hint. Each kind of reader asks for a grant in other words.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Audience {
     /// A person at a command line, who has flags.
@@ -49,7 +49,7 @@ pub enum Audience {
 }
 
 impl MissingGrant {
-    /// What to write to have it, in the words of the reader.
+    /// The flag, field or key that grants it, in the words of the reader.
     pub fn phrase(&self, audience: Audience) -> String {
         let Self { kind, name } = self;
         let (flag, key) = kind.names();
@@ -86,6 +86,13 @@ impl MissingGrant {
 }
 
 impl MissingKind {
+    const ALL: [Self; 5] = [Self::Read, Self::Write, Self::Env, Self::Modules, Self::Commands];
+
+    /// The kind with this name in requests.
+    pub fn of_key(key: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.names().1 == key)
+    }
+
     /// Its flag, and its name in requests and files.
     const fn names(self) -> (&'static str, &'static str) {
         match self {
@@ -99,7 +106,7 @@ impl MissingKind {
 }
 
 impl Limit {
-    /// What to write to raise it, in the words of the reader.
+    /// The flag, field or key that raises it, in the words of the reader.
     pub fn phrase(self, audience: Audience) -> String {
         match audience {
             Audience::CommandLine => format!("--{}", self.flag()),
@@ -157,7 +164,7 @@ impl RunError {
         Some(own.map_or_else(|| hint.to_owned(), |own| format!("{own}{sentence}")))
     }
 
-    /// What to write to have what was missing, and a sentence that says so.
+    /// The words that ask for the missing grant or for a higher limit, and a sentence with them.
     fn asking(&self, audience: Audience) -> Option<(String, String)> {
         if let Some(missing) = &self.missing {
             return Some((missing.phrase(audience), missing.sentence(audience)));

@@ -1,4 +1,4 @@
-//! What a stored record of a run is about.
+//! The subject of a stored record: code in a language, or one tool call.
 
 use std::fmt;
 

@@ -44,7 +44,8 @@ pub struct SessionFile {
     pub kind: SessionFileKind,
 }
 
-/// The kind of file at a path.
+/// The kind of file at a path. A list of changes also has [`EntryKind::Other`](crate::EntryKind); sessions
+/// do not list sockets, pipes and devices, because no request can read them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "FileKind")]

@@ -1,4 +1,4 @@
-//! What the host does with a workspace once its cell is dead: list what changed, commit it to the
+//! The host's work on a workspace once its cell is dead: list the changes, commit them to the
 //! real directory, collect artifacts. In a session that lives: bring files in and out (`files.rs`).
 //!
 //! Everything in an upper directory was written by hostile code, and the real directory may be

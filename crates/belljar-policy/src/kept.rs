@@ -34,7 +34,7 @@ pub struct KeptRules {
     project: PathBuf,
 }
 
-/// What a user keeps for a project.
+/// The decisions that a user keeps for a project.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KeptFile {
@@ -98,7 +98,7 @@ impl KeptRules {
         &self.directory
     }
 
-    /// What is kept; nothing if there is no file.
+    /// The kept decisions; none if there is no file.
     ///
     /// # Errors
     /// If the file is damaged or not the user's alone.

@@ -26,10 +26,10 @@ pub struct Tool {
     pub annotations: Annotations,
 }
 
-#[cfg(test)]
 impl Tool {
-    /// A tool that says nothing about itself and takes any object.
-    pub(crate) fn bare(server: &str, name: &str) -> Self {
+    /// A tool that says nothing about itself and takes any object, to which a program that offers functions
+    /// of its own adds the rest.
+    pub fn bare(server: &str, name: &str) -> Self {
         Self {
             server: server.to_owned(),
             name: name.to_owned(),

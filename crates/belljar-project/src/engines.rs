@@ -25,7 +25,7 @@ type Finder = fn(Preload) -> Result<FoundEngine, String>;
 struct FoundEngine {
     /// The program; `None` for a part of Belljar's own.
     program: Option<PathBuf>,
-    /// What the engine's worker has to know of this machine.
+    /// The facts about this machine that the engine's worker needs.
     setup: String,
     /// The software of the host that its cells see.
     view: Option<View>,

@@ -70,7 +70,7 @@ pub enum ProjectError {
     /// The state directory cannot be created.
     #[error("cannot prepare {}{hint}", path.display())]
     State {
-        /// What to do about it; empty if the cause says enough.
+        /// The remedy; empty if the cause says enough.
         hint: &'static str,
         /// The state directory, `.belljar`.
         path: PathBuf,
@@ -313,7 +313,7 @@ impl Project {
     }
 }
 
-/// What to do if the state directory cannot be created in the project.
+/// The remedy if the state directory cannot be created in the project.
 fn hint(source: &(dyn std::error::Error + 'static)) -> &'static str {
     match source.downcast_ref::<std::io::Error>().map(std::io::Error::kind) {
         Some(ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied) => {

@@ -55,7 +55,7 @@ const KINDS_BY_AGE: [RecordKind; 9] = [
     RecordKind::Blobs,
 ];
 
-/// What was removed, or would be.
+/// The number of removed records, or of those that would be removed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CollectionReport {
     /// By kind; kinds without removals are missing.
@@ -135,7 +135,7 @@ impl RecordCollector {
         Ok(collected)
     }
 
-    /// What [`collect`](Self::collect) would remove by age.
+    /// The records that [`collect`](Self::collect) would remove by age.
     pub async fn would_collect(&self, now_ms: i64) -> Result<CollectionReport, StoreError> {
         let mut collected = CollectionReport::default();
         let needed_runs = self.needed_runs().await?;

@@ -95,7 +95,7 @@ struct WorkflowsInner {
 pub struct WorkflowOptions {
     /// Limits of code that sets none.
     pub limits: Limits,
-    /// What workflows created here may do.
+    /// The permissions of workflows created here.
     pub permissions: WorkflowPermissions,
     /// A private directory of the host for the files of code tasks.
     pub scratch: PathBuf,

@@ -16,11 +16,11 @@ use crate::ZygoteProgram;
 pub struct ZygoteKind {
     /// The engine its cells run.
     pub engine: EngineName,
-    /// What the zygote loads once, so that no cell has to.
+    /// The modules that the zygote loads once, so that no cell has to.
     pub preload: Preload,
 }
 
-/// What a zygote loads before it clones cells.
+/// The modules that a zygote loads before it clones cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Preload {
     /// The engine and its own library.

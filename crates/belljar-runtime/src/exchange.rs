@@ -28,7 +28,7 @@ const MAX_NAMED_ARTIFACTS: usize = 256;
 /// Denials of one run that are traced for the operator. The run's own log has all of them.
 const MAX_DENIALS_TRACED: u32 = 20;
 
-/// What the guest reported during a run, besides its output.
+/// The reports of the guest during a run, besides its output.
 #[derive(Debug, Default)]
 pub(crate) struct GuestReports {
     /// Paths of artifacts that the code named.

@@ -1,4 +1,4 @@
-//! What a run leaves in its workspace: artifacts, the change list, and the commit.
+//! The files of a run in its workspace: artifacts, the change list, and the commit.
 //!
 //! All of it happens after every process of the cell is dead, so no guest can race with it.
 

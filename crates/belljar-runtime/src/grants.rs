@@ -3,7 +3,7 @@
 use std::{
     borrow::Cow,
     collections::BTreeMap,
-    fs, io,
+    fmt, fs, io,
     os::{fd::OwnedFd, unix::fs::MetadataExt as _},
     path::{Component, Path, PathBuf},
 };
@@ -113,10 +113,10 @@ pub(crate) fn check(
         checked.cell.trees.push(tree);
         checked.workspace = Some(open);
     }
-    let read = grants.read.iter().map(|path| (path, TreeAccess::Read, "--read"));
-    let write = grants.write.iter().map(|path| (path, TreeAccess::Write, "--write"));
-    for (path, access, flag) in read.chain(write) {
-        let mut tree = granted_tree(path, access, flag, &protected)?;
+    let read = grants.read.iter().map(|path| (path, TreeAccess::Read));
+    let write = grants.write.iter().map(|path| (path, TreeAccess::Write));
+    for (path, access) in read.chain(write) {
+        let mut tree = granted_tree(path, access, &protected)?;
         tree.fixed = survey.fixed(path);
         checked.cell.trees.push(tree);
     }
@@ -169,31 +169,28 @@ fn shown_paths(grants: &Grants) -> Vec<String> {
 pub(crate) fn requested_trees(request: &RunRequest) -> Result<Vec<RequestedTree>, RunError> {
     let grants = &request.grants;
     let workspace = request.workspace.iter();
-    let workspace = workspace.map(|it| (it.path.clone(), TreeAccess::Workspace, "--workspace"));
-    let read = grants.read.iter().map(|path| (path.clone(), TreeAccess::Read, "--read"));
-    let write = grants.write.iter().map(|path| (path.clone(), TreeAccess::Write, "--write"));
+    let workspace = workspace.map(|it| (&it.path, TreeAccess::Workspace));
+    let read = grants.read.iter().map(|path| (path, TreeAccess::Read));
+    let write = grants.write.iter().map(|path| (path, TreeAccess::Write));
     let all = workspace.chain(read).chain(write);
-    all.map(|(path, access, flag)| {
-        Ok(RequestedTree { path: grantable(&path, access, flag)?, access, flag })
-    })
-    .collect()
+    all.map(|(path, access)| Ok(RequestedTree { path: grantable(path, access)?, access })).collect()
 }
 
 /// The plain form of a path, if such a path can be granted.
-fn grantable(path: &Path, access: TreeAccess, flag: &str) -> Result<PathBuf, RunError> {
+fn grantable(path: &Path, access: TreeAccess) -> Result<PathBuf, RunError> {
     let path = plain_path(path).ok_or_else(|| {
-        invalid(format!("{flag} {}: not an absolute UTF-8 path without `..`", path.display()))
+        invalid(refusal(access, path, "it is not an absolute UTF-8 path without `..`"))
     })?;
     if matches!(access, TreeAccess::Workspace) {
         return match path == Path::new("/") {
-            true => Err(invalid(format!("{flag} /: the root directory cannot be a workspace"))),
+            true => Err(invalid(refusal(access, &path, "it is the root directory"))),
             false => Ok(path),
         };
     }
     let is_own = CELL_PATHS.iter().any(|own| path == Path::new(own))
         || CELL_TREES.iter().any(|closed| path.starts_with(closed));
     if is_own {
-        let message = format!("{flag} {}: the cell has its own files there", path.display());
+        let message = refusal(access, &path, "the cell has its own files there");
         return Err(invalid(message).with_hint("grant a directory inside it, or another one"));
     }
     Ok(path)
@@ -210,7 +207,7 @@ fn check_names(request: &RunRequest) -> Result<(), RunError> {
     let sizes = grants.env.iter().map(|(name, value)| name.len() + value.len());
     if sizes.sum::<usize>() > 32 * 1024 {
         return Err(invalid("the environment is larger than 32 KiB".to_owned())
-            .with_hint("pass data in with --context"));
+            .with_hint("pass data in with the context"));
     }
     if grants.modules.len() > 256 || grants.modules.iter().any(|name| name.len() > 100) {
         return Err(invalid(
@@ -239,28 +236,23 @@ fn is_variable(name: &str) -> bool {
 fn granted_tree(
     path: &Path,
     access: TreeAccess,
-    flag: &str,
     protected: &ProtectedSet,
 ) -> Result<GrantedTree, RunError> {
-    let path = grantable(path, access, flag)?;
-    let handle = open(&path, OFlags::PATH, flag)?;
+    let path = grantable(path, access)?;
+    let handle = open(&path, OFlags::PATH, access)?;
     let found = fs::File::from(handle).metadata();
-    let found = found.map_err(|error| cannot_open(flag, &path, &error))?;
+    let found = found.map_err(|error| cannot_open(access, &path, &error))?;
     let is_directory = found.is_dir();
     if !is_directory && !found.is_file() {
-        let message = format!("{flag} {}: neither a file nor a directory", path.display());
-        return Err(invalid(message));
+        return Err(invalid(refusal(access, &path, "it is neither a file nor a directory")));
     }
     let identity = (found.dev(), found.ino());
-    let ProtectedSubpaths { covered, kept } = protected_subpaths(&path, identity, flag, protected)?;
+    let ProtectedSubpaths { covered, kept } =
+        protected_subpaths(&path, identity, access, protected)?;
     if let (TreeAccess::Write, Some(first)) = (access, kept.first()) {
-        let message = format!(
-            "{flag} {}: it contains {}, which is protected",
-            path.display(),
-            first.display()
-        );
-        return Err(denied(message)
-            .with_hint("grant a directory without protected files, or use --workspace"));
+        let why = format!("it contains {}, which is protected", first.display());
+        return Err(denied(refusal(access, &path, why))
+            .with_hint("grant a directory without protected files, or use a workspace"));
     }
     Ok(GrantedTree { path, access, is_directory, identity, covered, fixed: Vec::new() })
 }
@@ -269,16 +261,16 @@ fn granted_tree(
 fn protected_subpaths(
     path: &Path,
     identity: (u64, u64),
-    flag: &str,
+    access: TreeAccess,
     protected: &ProtectedSet,
 ) -> Result<ProtectedSubpaths, RunError> {
     match protected.relation(path, identity) {
         Relation::Apart => Ok(ProtectedSubpaths::default()),
         Relation::Around(inner) => Ok(inner),
         Relation::Inside(by) => {
-            let (path, by) = (path.display(), by.display());
-            let message = format!("{flag} {path}: {by} and everything in it is protected");
-            Err(denied(message).with_hint("state and configuration of a project cannot be granted"))
+            let why = format!("{} and everything in it is protected", by.display());
+            Err(denied(refusal(access, path, why))
+                .with_hint("state and configuration of a project cannot be granted"))
         }
     }
 }
@@ -288,23 +280,24 @@ fn open_workspace(
     protected: &ProtectedSet,
 ) -> Result<(GrantedTree, OpenWorkspace), RunError> {
     let Workspace { path, commit, executable } = workspace;
-    let flag = "--workspace";
+    let access = TreeAccess::Workspace;
     if let Some(name) = first_unlisted(executable.names()) {
-        let message = format!("--commit-executable {name}: not in the list of names");
+        let message = format!("{name} is not an executable name that a commit can bring");
         let hint = "docs/files.md lists the names that commits withhold, such as .git and .envrc";
         return Err(invalid(message).with_hint(hint));
     }
-    let plain = grantable(path, TreeAccess::Workspace, flag)?;
+    let plain = grantable(path, access)?;
     if let (true, Some(name)) = (commit, executed_in(&plain).filter(|name| !executable.has(name))) {
-        let message = format!("{flag} {}: the host would execute files in it", plain.display());
-        return Err(denied(message)
-            .with_hint(format!("to let a run change it, pass --commit-executable {name}")));
+        return Err(denied(refusal(access, &plain, "the host would execute files in it"))
+            .with_hint(format!(
+                "to let a run change it, name {name} in `commit_executable` (`--commit-executable`)"
+            )));
     }
-    let directory = open(&plain, OFlags::RDONLY | OFlags::DIRECTORY, flag)?;
-    let found = fstat(&directory).map_err(|errno| cannot_open(flag, &plain, &errno.into()))?;
-    let (access, identity) = (TreeAccess::Workspace, (found.st_dev, found.st_ino));
+    let directory = open(&plain, OFlags::RDONLY | OFlags::DIRECTORY, access)?;
+    let found = fstat(&directory).map_err(|errno| cannot_open(access, &plain, &errno.into()))?;
+    let identity = (found.st_dev, found.st_ino);
     let ProtectedSubpaths { covered, kept } =
-        protected_subpaths(&plain, identity, flag, protected)?;
+        protected_subpaths(&plain, identity, access, protected)?;
     let fixed = Vec::new();
     let tree = GrantedTree { path: plain, access, is_directory: true, identity, covered, fixed };
     let executable = executable.clone();
@@ -313,7 +306,7 @@ fn open_workspace(
 
 /// Opens a path that is to be granted, without following links: a guest that could write to a directory
 /// before may have left a link in it.
-fn open(path: &Path, flags: OFlags, flag: &str) -> Result<OwnedFd, RunError> {
+fn open(path: &Path, flags: OFlags, access: TreeAccess) -> Result<OwnedFd, RunError> {
     let (flags, how) = (flags | OFlags::CLOEXEC, ResolveFlags::NO_SYMLINKS);
     let opened = match openat2(CWD, path, flags, Mode::empty(), how) {
         // Without this system call, at least the last component is not followed.
@@ -322,10 +315,10 @@ fn open(path: &Path, flags: OFlags, flag: &str) -> Result<OwnedFd, RunError> {
     };
     opened.map_err(|errno| match errno {
         Errno::LOOP => {
-            let message = format!("{flag} {}: a symbolic link leads there", path.display());
+            let message = refusal(access, path, "a symbolic link leads there");
             invalid(message).with_hint("grant the path it leads to: links are not followed")
         }
-        _ => cannot_open(flag, path, &errno.into()),
+        _ => cannot_open(access, path, &errno.into()),
     })
 }
 
@@ -350,10 +343,20 @@ fn command(name: &str, engines: &dyn EngineSource) -> Result<PathBuf, RunError> 
     })
 }
 
-fn cannot_open(flag: &str, path: &Path, error: &io::Error) -> RunError {
+/// The message for a tree that cannot be granted. Whoever reads it may have flags or fields of a request.
+pub(crate) fn refusal(access: TreeAccess, path: &Path, why: impl fmt::Display) -> String {
+    let path = path.display();
+    match access {
+        TreeAccess::Read => format!("cannot grant reading of {path}: {why}"),
+        TreeAccess::Write => format!("cannot grant writing to {path}: {why}"),
+        TreeAccess::Workspace => format!("cannot use {path} as the workspace: {why}"),
+    }
+}
+
+fn cannot_open(access: TreeAccess, path: &Path, error: &io::Error) -> RunError {
     let is_denied = error.kind() == io::ErrorKind::PermissionDenied;
     let code = if is_denied { ErrorCode::PermissionFile } else { ErrorCode::RequestInvalid };
-    RunError::new(code, format!("{flag} {}: {error}", path.display()))
+    RunError::new(code, refusal(access, path, error))
 }
 
 fn denied(message: String) -> RunError {

@@ -77,7 +77,7 @@ pub struct Host {
     withholding: Arc<Semaphore>,
 }
 
-/// What a run gets beside its request.
+/// The parts of a run beside its request.
 #[derive(Debug, Default)]
 pub struct RunOptions {
     /// The id of the run, if the caller needs to know it before the run starts; otherwise it gets a new one.
@@ -263,7 +263,7 @@ impl Host {
                     limits.code_bytes
                 ),
             )
-            .with_hint("pass data with --context instead of writing it into the code"));
+            .with_hint("pass data as the context instead of writing it into the code"));
         }
         let argument_bytes: usize = request.arguments.iter().map(String::len).sum();
         if argument_bytes > RunRequest::MAX_ARGUMENT_BYTES {

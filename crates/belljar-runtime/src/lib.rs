@@ -1,7 +1,9 @@
 //! The host side of a run: admission, pool, deadlines, output caps, result.
 //!
 //! The host trusts nothing that a cell sends: it caps frames and decodes them strictly, cuts output, measures
-//! usage from outside, and ends the cell at a malformed frame.
+//! usage from outside, and ends the cell at a malformed frame. A cell serves one run or one session. A guest
+//! that broke the protocol, or did not report the end of its run, is killed: its session continues from a
+//! checkpoint or ends with the reason.
 
 mod cell;
 mod cell_limits;

@@ -64,7 +64,7 @@ pub(crate) struct CellRunOutcome {
     pub(crate) reports: GuestReports,
 }
 
-/// What the guest is to run, and how.
+/// The command for the guest, and how its run is served.
 #[derive(Debug)]
 pub(crate) struct RunSpec {
     command: Command,
@@ -116,7 +116,7 @@ impl RunSpec {
     }
 }
 
-/// What the guest used, as the kernel counted it.
+/// The CPU time and memory of the guest, as the kernel counted them.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct RunUsage {
     pub(crate) cpu: Duration,
@@ -249,7 +249,7 @@ impl EndCause {
     }
 }
 
-/// What the host measures of a run while it goes on.
+/// The measurements of a run while it goes on.
 #[derive(Debug, Default)]
 struct RunWatch {
     usage: RunUsage,

@@ -28,7 +28,7 @@ pub(crate) use self::{
     withhold::WithholdReport,
     withhold_guard::{WithholdGuard, WrittenTrees},
 };
-use crate::files::is_reserved;
+use crate::{files::is_reserved, grants};
 
 /// A larger tree is not granted. A scan of this many entries takes about a second.
 const BOUNDS: ScanBounds = ScanBounds { entries: 1_000_000, depth: 128 };
@@ -47,8 +47,6 @@ struct ScanBounds {
 pub(crate) struct RequestedTree {
     pub(crate) path: PathBuf,
     pub(crate) access: TreeAccess,
-    /// The flag that asks for it, for messages.
-    pub(crate) flag: &'static str,
 }
 
 /// The findings of a scan of all trees of a request.
@@ -131,9 +129,11 @@ fn is_project(directory: &Path, reserved: &[OsString]) -> bool {
 
 impl RequestedTree {
     fn refused(&self, why: impl std::fmt::Display) -> RunError {
-        let message = format!("{} {}: {why}", self.flag, self.path.display());
+        let message = grants::refusal(self.access, &self.path, why);
         RunError::new(ErrorCode::PermissionFile, message).with_hint(match self.access {
-            TreeAccess::Write => "grant another directory, or use --workspace and --commit",
+            TreeAccess::Write => {
+                "grant another directory, or a workspace whose changes are committed"
+            }
             TreeAccess::Read | TreeAccess::Workspace => "grant a smaller directory, or parts of it",
         })
     }

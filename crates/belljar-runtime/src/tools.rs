@@ -21,7 +21,7 @@ pub struct ToolLink {
 /// The bridge's end of a run.
 #[derive(Debug)]
 pub struct BridgeLink {
-    /// What the code asks for; the channel closes when the run ends.
+    /// The requests of the code; the channel closes when the run ends.
     pub asks: mpsc::UnboundedReceiver<GuestAsk>,
     /// Takes what the bridge sends to the run.
     pub inputs: InputSender,

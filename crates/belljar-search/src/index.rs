@@ -41,7 +41,7 @@ pub struct Index {
     free: Vec<u32>,
 }
 
-/// What is stored about a tool, apart from its meaning.
+/// The stored facts about a tool, apart from its meaning.
 #[derive(Debug)]
 pub(crate) struct ToolEntry {
     pub(crate) key: Key,

@@ -32,7 +32,7 @@ const NEAR: f32 = 0.1;
 /// One search: the intent and what narrows it.
 #[derive(Clone, Copy)]
 pub struct Query<'a> {
-    /// What the tool should be able to do, in natural language.
+    /// The wanted ability of the tool, in natural language.
     pub intent: &'a str,
     /// How many results are wanted.
     pub k: usize,
@@ -101,7 +101,7 @@ struct Candidate {
     slot: u32,
     score: f32,
     parts: Parts,
-    /// What its server adds to the score.
+    /// The share of the score that comes from its server.
     of_server: f32,
 }
 

@@ -14,7 +14,7 @@ const MAGIC: &[u8; 8] = b"BJTABLE1";
 const HASH: usize = 32;
 /// Longer words are not taken apart, as in the reference.
 const MOST_CHARACTERS: usize = 100;
-/// What a piece inside a word begins with in the vocabulary.
+/// The prefix in the vocabulary of a piece inside a word.
 const INSIDE: &str = "##";
 
 /// A vector for every piece of a word.

@@ -31,7 +31,7 @@ const MAX_TEXT_BYTES: usize = 256 << 10;
 /// The most changes of a workspace that an answer lists.
 const MAX_CHANGES: usize = 20;
 
-/// What a model gets of a result.
+/// The parts of a result that a model gets.
 #[derive(Debug, Serialize)]
 struct RunAnswer<'a> {
     status: RunStatus,

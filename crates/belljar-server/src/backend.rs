@@ -229,7 +229,7 @@ pub struct ApprovalRequest {
     pub command: String,
 }
 
-/// What a decision did beyond its call.
+/// The effects of a decision beyond its call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DecisionReport {
     /// The rule that was approved with the call, in words.
@@ -238,17 +238,18 @@ pub struct DecisionReport {
     pub also: Vec<ApprovalId>,
 }
 
-/// Why a decision did not count, in words for the client.
+/// Why a decision did not count, in words for the client. The store's `DecideError` has the cause with its
+/// data. This crate does not know the store, and a client acts on one of four faults.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct DecisionError {
-    /// What is at fault.
+    /// The fault that a client can act on.
     pub fault: DecisionFault,
     /// The cause, with the id of the approval.
     pub message: String,
 }
 
-/// What is at fault when a decision did not count.
+/// The fault of a decision that did not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DecisionFault {
     /// No approval has this id.

@@ -79,7 +79,7 @@ impl RetryState {
     }
 }
 
-/// What the repeated request is about.
+/// The subject of a repeated request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 enum RetrySubject {
     /// `run_id` is the id of a run.

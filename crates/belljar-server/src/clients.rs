@@ -1,4 +1,4 @@
-//! What is known of how clients treat answers.
+//! Known ways in which clients treat answers.
 //!
 //! The protocol does not say which part of an answer a client passes to its model. Most pass the content.
 //! Some pass the structured content and drop the rest, pictures and links with it (claude-code issues 54737
@@ -16,7 +16,7 @@ const DROP_CONTENT: [&str; 5] = [
     "opencode",
 ];
 
-/// What a client does with content when there is structured content.
+/// The use that a client makes of content when there is structured content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StructuredUse {
     /// It passes the content on, or both.

@@ -168,7 +168,7 @@ pub(crate) async fn restore_body(request: Request, next: Next) -> Response {
 #[derive(Debug)]
 pub(crate) struct RestoringWriter<W> {
     inner: W,
-    /// What was written of the line that has not ended.
+    /// The written part of the line that has not ended.
     line: Vec<u8>,
     /// Whole lines that the stream has not yet taken, and how much of them it has.
     lines: Vec<u8>,

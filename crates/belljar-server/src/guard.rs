@@ -1,4 +1,4 @@
-//! Who may talk to the HTTP server: checks the Host, the Origin and the token.
+//! Access to the HTTP server: checks the Host, the Origin and the token.
 //!
 //! A web page can send requests to loopback addresses, also under a name of its own (DNS
 //! rebinding). Its Host and Origin headers give it away, and it has no token.

@@ -58,7 +58,8 @@ pub struct StoredBlob {
     pub bytes: Vec<u8>,
 }
 
-/// A run in a list.
+/// A run in a list. The store's `RunSummary` is the row behind it: its seed, owner and fence belong to the
+/// host, and its status is that of the last write, although its process may be gone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct RunInfo {
     /// The id that requests name it by.

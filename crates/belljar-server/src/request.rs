@@ -137,7 +137,7 @@ pub fn decode_execute(arguments: Map<String, Value>) -> Result<ExecuteRequest, R
     })
 }
 
-/// What `sandbox_config` asks for.
+/// The fields of `sandbox_config`.
 #[derive(Debug, Default)]
 struct SandboxConfig {
     limits: LimitsRequest,

@@ -71,11 +71,11 @@ pub struct NewApproval {
     pub created_ms: i64,
     /// When it expires, in milliseconds since 1970.
     pub expires_ms: i64,
-    /// What a yes may cover beyond the call.
+    /// The extent of a yes beyond the call.
     pub terms: ConsentTerms,
 }
 
-/// What a yes may cover beyond the call that it is asked for.
+/// The extent of a yes beyond the call that it is asked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ConsentTerms {
     /// The longest that a yes may last.

@@ -297,7 +297,7 @@ impl Bridge {
         }
     }
 
-    /// What policy says of a tool when its arguments are unknown.
+    /// The decision of policy about a tool whose arguments are still unknown.
     pub fn verdict(&self, tool: &Tool, grants: &ToolGrants) -> PolicyDecision {
         let (policy, trust) = (&self.config.policy, self.trust(&tool.server));
         policy.decide(tool, trust, &self.overrides, &serde_json::Map::new(), grants)
@@ -341,7 +341,7 @@ impl Bridge {
     }
 }
 
-/// What the operator declares about the tools of each server.
+/// The operator's declarations about the tools of each server.
 fn overrides(upstreams: &Upstreams) -> Overrides {
     let mut all = Overrides::default();
     for spec in upstreams.specs() {

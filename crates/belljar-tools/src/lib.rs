@@ -1,9 +1,12 @@
 //! Tools for guest code: upstream MCP servers, the catalogue of their tools, policy, and the one path by
 //! which a call leaves a cell.
+//!
+//! One canonical form of the arguments is checked, recorded, shown and sent. An approval covers what was
+//! shown: one call with one set of arguments, or the rule that a person chose. Such a rule covers one tool
+//! as it was defined then, and deny rules come before it. Credentials of a server exist in the host and in
+//! that server, and nowhere else.
 
 mod arguments;
-#[cfg(test)]
-mod bare_tool;
 mod bridge;
 mod crash;
 mod decisions;

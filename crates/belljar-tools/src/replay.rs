@@ -38,7 +38,7 @@ pub(crate) enum RecordedInput {
     Timer { now_ms: f64 },
 }
 
-/// What to do about a call.
+/// The next step of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReplayStep {
     /// It is not in the journal.

@@ -42,7 +42,7 @@ pub struct Hit {
 /// A search for tools.
 #[derive(Debug, Clone, Default)]
 pub struct ToolQuery {
-    /// What the tool should be able to do, in natural language.
+    /// The wanted ability of the tool, in natural language.
     pub intent: String,
     /// How many results are wanted.
     pub k: usize,

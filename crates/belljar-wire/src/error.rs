@@ -67,7 +67,8 @@ impl GuestError {
     /// Adds the grant that was missing.
     #[must_use]
     pub fn with_missing(mut self, kind: MissingKind, name: impl Into<String>) -> Self {
-        self.missing = Some(Box::new(MissingGrant { kind, name: name.into() }));
+        self.missing =
+            Some(Box::new(MissingGrant { kind, name: shortened(name.into(), MAX_NAME_BYTES) }));
         self
     }
 

@@ -42,7 +42,7 @@ pub const COMMANDS_DIRECTORY: &str = "/belljar/bin";
 pub const REMOVING_DIRECTORY: &str = "/belljar/removing";
 /// The directory of commands that are scripts of Belljar's own.
 const OWN_DIRECTORY: &str = "/belljar/own";
-/// What the code of a YAML agent in restricted mode begins with.
+/// The beginning of the code of a YAML agent in restricted mode.
 pub const RESTRICTED_CALL: &str = "__belljar_restricted__; ";
 /// The directory of commands that were granted to one cell.
 const GRANTED_COMMANDS_DIRECTORY: &str = "/commands";
@@ -57,7 +57,7 @@ pub struct BashSetup {
     pub bash: PathBuf,
     /// `PATH` in restricted mode: the directories of the granted commands.
     pub default_path: String,
-    /// What `PATH` ends with in any other mode: the directory of commands that remove files.
+    /// The end of `PATH` in any other mode: the directory of commands that remove files.
     pub removing: Option<String>,
     /// The directory the script starts in, which is also its `HOME`.
     pub work: PathBuf,
@@ -114,7 +114,7 @@ impl Engine for BashEngine {
 #[derive(Debug)]
 pub struct Bash {
     setup: BashSetup,
-    /// What the last run of the session has left.
+    /// The shell state that the last run of the session has left.
     state: ShellState,
 }
 

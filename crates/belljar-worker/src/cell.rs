@@ -12,7 +12,7 @@ use crate::{CodeRunner, HostLink};
 /// A cell that has waited this long for its code is parked.
 const PARKED: Duration = Duration::from_millis(1);
 
-/// What a guest process does with its code runner.
+/// The main of a guest process around its code runner.
 #[derive(Debug)]
 pub(crate) struct CellMain<R> {
     runner: R,

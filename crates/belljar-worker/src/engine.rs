@@ -15,7 +15,7 @@ use crate::{HostLink, bash::BashEngine, cpython::CPythonEngine, quickjs::QuickJs
 /// Every engine there is. The first one is started when the host names none.
 pub static ENGINES: [&dyn Engine; 3] = [&QuickJsEngine, &CPythonEngine, &BashEngine];
 
-/// What runs one or more languages.
+/// An engine: it runs one or more languages.
 ///
 /// The host relies on two promises. A zygote is confined by `belljar-jail` before it loads anything
 /// that is not Belljar's own. Each of its cells sends [`Event::Ready`] once it is confined, and

@@ -21,9 +21,9 @@ pub struct FileFault {
     pub column: u32,
     /// The node or task with the fault, if it is in one.
     pub node: Option<String>,
-    /// What is wrong, for the author of the file.
+    /// The fault in words, for the author of the file.
     pub message: String,
-    /// What the author can do about it.
+    /// The remedy for the author.
     pub help: Option<String>,
 }
 

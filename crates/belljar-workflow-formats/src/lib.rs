@@ -29,7 +29,7 @@ use belljar_workflow::{Dag, Task};
 use fault::Diagnostics;
 use tree::{FileNode, FileTree, Position};
 
-/// What the operator allows a file to hold.
+/// The operator's permission for code in a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FormatOptions {
     /// Whether a file may hold code, and which.

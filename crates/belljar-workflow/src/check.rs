@@ -54,7 +54,7 @@ pub struct DagFault {
     pub task: Option<String>,
     /// The part of the task: `depends_on`, `when`, `arguments.url`.
     pub part: String,
-    /// What is wrong, for people.
+    /// The fault in words, for people.
     pub what: String,
     /// Similar names that exist, when a name is unknown.
     pub near: Vec<String>,
@@ -208,7 +208,7 @@ impl Checker<'_> {
     }
 }
 
-/// What is wrong with an id; some characters are reserved for the paths of instances.
+/// The fault of an id; some characters are reserved for the paths of instances.
 fn bad_id(id: &str) -> Option<&'static str> {
     if id.is_empty() {
         return Some("a task needs an id");

@@ -84,7 +84,7 @@ pub enum WorkflowCommand {
     Resolve {
         /// The path of the instance.
         task: String,
-        /// What the person found out, or wants.
+        /// The finding or the wish of the person.
         how: DoubtResolution,
     },
     /// Go back to a checkpoint. The driver turns it into

@@ -23,7 +23,7 @@ pub(crate) const CONTEXT: &str = "context";
 pub struct Dag {
     /// The name people use.
     pub name: String,
-    /// What the workflow is for, in the author's words.
+    /// The purpose of the workflow, in the author's words.
     pub description: Option<String>,
     /// The inputs and their defaults.
     pub inputs: Map<String, Value>,
@@ -70,7 +70,7 @@ pub struct DagSettings {
     pub decisions: DecisionPoints,
     /// The time limit of a decision, unless a task sets its own.
     pub decision_timeout_ms: Option<u64>,
-    /// Who decides, unless a task says otherwise.
+    /// The decider, unless a task names another.
     pub decided_by: Decider,
     /// Whether the tasks share files.
     pub files: bool,
@@ -113,7 +113,7 @@ pub struct DecisionPoints {
     pub after: Vec<String>,
 }
 
-/// Who takes a decision.
+/// The party that takes a decision.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Decider {
@@ -129,7 +129,7 @@ pub enum Decider {
 pub struct Task {
     /// The name of the task, unique among its neighbours.
     pub id: String,
-    /// What the task does; its fields stand beside `id` in JSON.
+    /// The action of the task; its fields stand beside `id` in JSON.
     #[serde(flatten)]
     pub action: Action,
     /// The ids of tasks that must have ended before.
@@ -150,7 +150,7 @@ pub struct Task {
     /// Whether and when a failed attempt is repeated.
     #[serde(default)]
     pub retry: Option<Retry>,
-    /// What happens after the last failed attempt.
+    /// The reaction to the last failed attempt.
     #[serde(default)]
     pub on_error: OnError,
     /// Whether repeating the task does no harm; unset, the kind of task decides.
@@ -196,7 +196,7 @@ impl Task {
     }
 }
 
-/// What a task does.
+/// The action of a task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Action {
@@ -210,7 +210,7 @@ pub enum Action {
     Approval {
         /// The question, a template.
         message: String,
-        /// Who decides; unset, a person, whatever the workflow's settings say.
+        /// The decider; unset, a person, whatever the workflow's settings say.
         #[serde(default)]
         by: Option<Decider>,
         /// The time limit of the decision.
@@ -263,7 +263,7 @@ pub enum SandboxAction {
         /// Limits of each run in the session.
         #[serde(default, serialize_with = "code::task_limits")]
         limits: Box<LimitsRequest>,
-        /// What the session may reach; its tools are those that policy allows.
+        /// The grants of the session; its tools are those that policy allows.
         #[serde(default)]
         grants: TaskGrants,
     },
@@ -313,7 +313,7 @@ pub struct LoopAction {
     /// The most rounds the loop may have.
     #[serde(default = "hundred")]
     pub max_rounds: u32,
-    /// What happens when the loop has had all its rounds and its condition still holds.
+    /// The outcome of a loop that has had all its rounds while its condition still holds.
     #[serde(default)]
     pub at_limit: AtLimit,
     /// The tasks of one round, over the same state.
@@ -325,7 +325,7 @@ pub struct LoopAction {
     pub goto: Vec<Goto>,
 }
 
-/// What happens when a loop has had all its rounds and its condition still holds.
+/// The outcome of a loop that has had all its rounds while its condition still holds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AtLimit {
@@ -399,7 +399,7 @@ impl Default for Backoff {
     }
 }
 
-/// What happens when a task has failed for good.
+/// The reaction to a task that has failed for good.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnError {

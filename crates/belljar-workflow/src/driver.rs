@@ -45,7 +45,7 @@ pub struct DriverOptions {
     pub lease_ms: u64,
     /// Whether the driver takes workflows from hosts whose claim is still valid.
     pub take_over: bool,
-    /// What the driver does when nothing runs and only a command can change that.
+    /// The behaviour of the driver when nothing runs and only a command can change that.
     pub idle: WhenIdle,
     /// Whether a caller asked for the workflow, or the host found it unattended.
     pub why: ClaimReason,
@@ -68,7 +68,7 @@ impl DriverOptions {
     }
 }
 
-/// What a driver does when only a command can change anything.
+/// The behaviour of a driver when only a command can change anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WhenIdle {
     /// Wait for the command.
@@ -154,7 +154,7 @@ pub enum DriveError {
     Damaged {
         /// The id of the workflow.
         flow: String,
-        /// What cannot be read or written, and why.
+        /// The record that cannot be read or written, and the cause.
         reason: String,
     },
     /// The machine refused an input that only the driver gives: the two disagree about its state.

@@ -97,7 +97,7 @@ pub enum Repeatability {
     Unknown,
 }
 
-/// What the driver has to do.
+/// A step that the driver has to perform.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "effect", rename_all = "snake_case")]
 pub enum Effect {
@@ -204,7 +204,7 @@ pub struct TaskOutcome {
     /// How a rollback undoes the task's change to a session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undo: Option<Box<SessionUndo>>,
-    /// What the code put into `state`; it is merged into the part `context` of the workflow's
+    /// The values that the code put into `state`; they are merged into the part `context` of the workflow's
     /// state.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub state: Map<String, Value>,
@@ -315,7 +315,7 @@ pub enum FileEntry {
 pub struct WorkflowDecision {
     /// The id that [`WorkflowCommand::Approve`], `Reject` and `Modify` name.
     pub id: String,
-    /// What the decision is about.
+    /// The subject of the decision.
     pub kind: DecisionKind,
     /// The task instance that waits for it.
     pub instance: String,
@@ -331,7 +331,7 @@ pub struct WorkflowDecision {
     pub failure: Option<TaskFailure>,
 }
 
-/// What a decision is about.
+/// The subject of a decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DecisionKind {

@@ -219,7 +219,7 @@ pub enum WorkflowEventKind {
     },
     /// The rollback has ended; the workflow is paused.
     RolledBack {
-        /// What was undone and which effects remain.
+        /// The effects that were undone, and those that remain.
         report: RollbackReport,
     },
 }

@@ -1,5 +1,10 @@
 //! Workflows: a DAG as data, a pure state machine that runs it, a driver that performs its effects,
 //! and the store that makes each step durable.
+//!
+//! The machine gives the same bytes for the same inputs, so a workflow is rebuilt after a crash from a
+//! snapshot and the inputs since. Inputs, events and intents are on disk before an effect is performed.
+//! One driver at a time has a workflow; a fence in the store decides. This crate knows neither tools nor
+//! cells nor transports.
 
 mod bounds;
 mod check;

@@ -99,7 +99,7 @@ pub struct Machine {
     commands: BTreeMap<String, Acknowledgement>,
     replans: u32,
     files: files::FileVersions,
-    /// What the creator of the workflow allowed it. Only the performer reads it.
+    /// The permissions from the creator of the workflow. Only the performer reads them.
     #[serde(default)]
     terms: Value,
     /// Effects outside the workflow, oldest first, for a rollback.

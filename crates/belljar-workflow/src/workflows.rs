@@ -35,7 +35,7 @@ pub struct NewWorkflow {
     pub inputs: Map<String, Value>,
     /// The initial files of the workflow.
     pub files: WorkflowFiles,
-    /// What the workflow is allowed, in a form only its performer reads: [`Machine::with_terms`].
+    /// The permissions of the workflow, in a form that only its performer reads: [`Machine::with_terms`].
     pub terms: Value,
 }
 

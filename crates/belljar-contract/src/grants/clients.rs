@@ -1,4 +1,4 @@
-//! What clients may ask to reach, and the check of each request.
+//! The grants that clients may ask for, and the check of each request.
 //!
 //! Invariant: a request is given in full or refused; a refusal names the flag and the key by which the
 //! operator would allow it.
@@ -11,7 +11,7 @@ use std::{
 use super::{Access, Grant, GrantAsk, GrantValue, Grants, GrantsRequest, contained};
 use crate::{ErrorCode, MissingGrant, MissingKind, RunError};
 
-/// What a client may ask to reach, set by the operator.
+/// The grants that a client may ask for, set by the operator.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ClientGrants {
     /// Directories and files to read.
@@ -185,7 +185,7 @@ fn beyond_paths(what: &str, key: &str, path: &str, allowed: &[PathBuf]) -> RunEr
     RunError::new(ErrorCode::PermissionFile, message).with_hint(allow(key, key, named))
 }
 
-/// What is allowed instead, for the end of a message.
+/// The allowed values, for the end of a message.
 fn listed(known: &str) -> String {
     if known.is_empty() { String::new() } else { format!("; allowed: {known}") }
 }

@@ -18,7 +18,7 @@ pub(super) trait GivenField {
 
 /// A field of [`GrantsRequest`](super::GrantsRequest) or [`TaskGrants`](super::TaskGrants).
 pub(super) trait AskedField {
-    /// What it asks for, if it asks for anything.
+    /// The request in this field, if it asks for anything.
     fn ask(&self, kind: GrantKind) -> Option<GrantAsk<'_>>;
     /// Reads it from JSON. The error says what it takes.
     fn read(&mut self, json: &Value) -> Result<(), &'static str>;
@@ -154,7 +154,7 @@ fn ask_for_names(names: &[String], kind: GrantKind) -> GrantAsk<'_> {
 }
 
 impl GrantKind {
-    /// What texts give, as flags state them. Paths are as they are written, and variables are `NAME=VALUE`.
+    /// The value that texts of flags stand for. Paths stay as written, and variables are `NAME=VALUE`.
     pub fn value_of(self, texts: Vec<String>) -> GrantValue {
         let variable = |text: String| match text.split_once('=') {
             Some((name, value)) => (name.to_owned(), value.to_owned()),

@@ -1,4 +1,4 @@
-//! What the operator allows clients to ask for, as a file or flags state it.
+//! The operator's permission for clients to ask for grants, as a file or flags state it.
 //!
 //! Invariant: [`GrantTable::narrowed_by`] never adds to what there is.
 
@@ -11,7 +11,7 @@ use super::contained;
 
 macro_rules! grant_lists {
     ($($(#[doc = $doc:literal])* $field:ident,)*) => {
-        /// What clients may ask for; `None` is not stated.
+        /// The values that clients may ask for; `None` if none are stated.
         #[derive(Debug, Clone, Default, PartialEq, Eq)]
         pub struct GrantTable {
             $($(#[doc = $doc])* pub $field: Option<Vec<String>>,)*
@@ -50,7 +50,7 @@ impl GrantTable {
     /// The keys whose values are paths.
     pub const PATHS: [&str; 3] = ["read", "write", "workspace"];
 
-    /// What either of two tables of the operator allows.
+    /// The values that either of two tables of the operator allows.
     #[must_use]
     pub fn and(mut self, mut other: Self) -> Self {
         for ((_, stated), (_, more)) in self.columns().into_iter().zip(other.columns()) {
@@ -120,7 +120,7 @@ impl fmt::Display for IgnoredGrant {
     }
 }
 
-/// What both lists allow.
+/// The values that both lists allow.
 fn both(key: &str, wider: &[String], narrower: &[String]) -> Vec<String> {
     let of_operator = wider.iter().filter(|value| is_within(key, value, narrower));
     if !GrantTable::PATHS.contains(&key) {

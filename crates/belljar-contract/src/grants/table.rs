@@ -76,7 +76,7 @@ macro_rules! grant_table {
             }
         }
 
-        /// What the code of a task in a workflow asks to reach.
+        /// The grants that the code of a task in a workflow asks for.
         #[derive(Debug, Clone, Default, PartialEq, Eq)]
         pub struct TaskGrants {
             $($(#[doc = $doc] pub $field: $task,)?)*
@@ -116,17 +116,17 @@ macro_rules! grant_table {
                 match self { $(Self::$grant => $also,)* }
             }
 
-            /// What it is about, in a sentence.
+            /// A sentence about the grant.
             pub fn about(self) -> &'static str {
                 match self { $(Self::$grant => $doc.trim(),)* }
             }
 
-            /// What kind of thing it gives.
+            /// The kind of thing it gives.
             pub const fn kind(self) -> GrantKind {
                 match self { $(Self::$grant => GrantKind::$kind,)* }
             }
 
-            /// What an engine must be able to do for its code to make use of it.
+            /// The ability that an engine needs for its code to use the grant.
             pub const fn needs(self) -> Option<EngineAbility> {
                 match self { $(Self::$grant => $needs,)* }
             }

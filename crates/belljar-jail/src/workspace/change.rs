@@ -2,7 +2,6 @@
 //! alone.
 
 use std::{
-    fmt,
     path::PathBuf,
     time::{Duration, SystemTime},
 };
@@ -65,7 +64,8 @@ pub struct PathChange {
     pub(super) before: Option<OriginalEntry>,
 }
 
-/// How a path changed.
+/// How a path changed. The contract has a type of the same name for results; this crate is confined code
+/// that is audited alone, so it depends on no other crate of Belljar, and `belljar-runtime` converts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ChangeKind {
     /// There was nothing before.
@@ -76,7 +76,8 @@ pub enum ChangeKind {
     Deleted,
 }
 
-/// Kinds of entries, as far as a commit distinguishes them.
+/// Kinds of entries, as far as a commit distinguishes them. Apart from the contract's for the reason that
+/// [`ChangeKind`] gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EntryKind {
     /// A regular file, with or without content.
@@ -119,7 +120,9 @@ pub enum WithheldReason {
     Protected,
     /// A tool of the host would execute it, or what is beneath it: see
     /// [`NameUse::Executed`](super::NameUse). Holds the name as it is listed.
-    #[error("the host would execute this; --commit-executable {0} commits it")]
+    #[error(
+        "the host would execute this; --commit-executable {0} commits it, or `commit_executable` of a request"
+    )]
     Executed(&'static str),
     /// The entry or its original could not be examined.
     #[error("{0}")]
@@ -147,34 +150,7 @@ impl PathChange {
     }
 }
 
-impl ChangeKind {
-    /// The word used in results.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Added => "added",
-            Self::Modified => "modified",
-            Self::Deleted => "deleted",
-        }
-    }
-}
-
-impl fmt::Display for ChangeKind {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.as_str())
-    }
-}
-
 impl EntryKind {
-    /// The word used in results.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::File => "file",
-            Self::Directory => "directory",
-            Self::Link => "link",
-            Self::Other => "other",
-        }
-    }
-
     pub(super) fn of(stat: &Stat) -> Self {
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => Self::File,

@@ -4,7 +4,7 @@ use std::{
     fs,
     io::{self, Read},
     os::unix::fs::{MetadataExt, PermissionsExt},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use belljar_jail::{
@@ -62,7 +62,8 @@ fn list(files: &BranchFiles) -> Result<String> {
     same("more than that", is_cut, false)?;
     let shown = listed.iter().map(|one| {
         let is_file = one.kind == EntryKind::File;
-        let what = if is_file { one.bytes.to_string() } else { one.kind.as_str().to_owned() };
+        let kind = format!("{:?}", one.kind).to_lowercase();
+        let what = if is_file { one.bytes.to_string() } else { kind };
         format!("{}:{what}", one.path.display())
     });
     Ok(shown.collect::<Vec<_>>().join(" "))
@@ -175,17 +176,17 @@ fn workspace(guests: Guests) -> Result<(tempfile::TempDir, Setup)> {
         let mode = fs::Permissions::from_mode(0o600);
         fs::set_permissions(path.join(file), mode).map_err(told)?;
     }
-    let found = fs::metadata(path).map_err(told)?;
-    let tree = GrantedTree {
-        path: path.to_owned(),
-        access: TreeAccess::Workspace,
-        is_directory: true,
-        identity: (found.dev(), found.ino()),
-        covered: Vec::new(),
-        fixed: Vec::new(),
-    };
+    let tree = directory(path.to_owned(), TreeAccess::Workspace)?;
     let grants = CellGrants { trees: vec![tree], ..CellGrants::default() };
     Ok((home, Setup { grants, ..setup(guests) }))
+}
+
+/// A whole directory that is granted.
+fn directory(path: PathBuf, access: TreeAccess) -> Result<GrantedTree> {
+    let found = fs::metadata(&path).map_err(told)?;
+    let (is_directory, identity) = (true, (found.dev(), found.ino()));
+    let (covered, fixed) = (Vec::new(), Vec::new());
+    Ok(GrantedTree { path, access, is_directory, identity, covered, fixed })
 }
 
 /// A cell that is granted a directory to be read and one to be written to.
@@ -198,16 +199,7 @@ fn granted(guests: Guests) -> Result<(tempfile::TempDir, Setup)> {
         fs::write(path.join("file"), name).map_err(told)?;
         let mode = rustix::fs::Mode::from_raw_mode(0o600);
         rustix::fs::mkfifoat(rustix::fs::CWD, path.join("fifo"), mode).map_err(told)?;
-        let found = fs::metadata(&path).map_err(told)?;
-        let (is_directory, identity) = (true, (found.dev(), found.ino()));
-        trees.push(GrantedTree {
-            path,
-            access,
-            is_directory,
-            identity,
-            covered: Vec::new(),
-            fixed: Vec::new(),
-        });
+        trees.push(directory(path, access)?);
     }
     let grants = CellGrants { trees, ..CellGrants::default() };
     Ok((home, Setup { grants, ..setup(guests) }))

@@ -1,4 +1,4 @@
-//! What the tests stand on.
+//! The sessions, guests and roles that the tests share.
 
 pub(crate) mod guest;
 pub(crate) mod hidden;

@@ -92,7 +92,7 @@ fn few_files(limits: &mut Limits) {
     limits.open_files = 64;
 }
 
-/// What kind of file a descriptor is, if it is open.
+/// The kind of file behind a descriptor, if it is open.
 fn kind(fd: RawFd) -> Option<FileType> {
     call!(SYS_fcntl, fd, libc::F_GETFD).ok()?;
     let stat = rustix::fs::fstat(raw::descriptor(fd)).ok()?;

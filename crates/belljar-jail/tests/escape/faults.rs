@@ -15,7 +15,7 @@ use crate::{
     modes::{needs_root, report},
 };
 
-/// What an argument has to be for a call to fail.
+/// The condition on an argument for a call to fail.
 #[derive(Clone, Copy)]
 enum When {
     Always,

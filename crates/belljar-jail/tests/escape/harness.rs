@@ -1,4 +1,4 @@
-//! What every attempt stands on: making calls, reporting, baiting, running inside and outside.
+//! The parts that every attempt uses: making calls, reporting, baiting, running inside and outside.
 
 pub(crate) mod attempt;
 pub(crate) mod bait;

@@ -35,7 +35,7 @@ enum End {
     Refused(&'static str),
 }
 
-/// What a host is to run.
+/// The code for a host to run.
 #[derive(Debug, Serialize, Deserialize)]
 struct Scripts {
     pool_size: usize,

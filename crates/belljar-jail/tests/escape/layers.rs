@@ -1,4 +1,4 @@
-//! What root sees of a cell's processes from outside: every layer, read off `/proc`.
+//! Every layer of a cell's processes, as root reads it from `/proc` outside.
 
 use std::fs;
 
@@ -60,7 +60,7 @@ fn seen_from_outside(who: Who, id: &str) -> Result<(), Failed> {
     report(failures)
 }
 
-/// What has to be so, by process.
+/// The state that each process must have.
 fn expected(process: &str, id: &str) -> Facts {
     let four = |id: &str| [id; 4].join(" ");
     let mut facts: Vec<(String, String)> = [

@@ -16,7 +16,7 @@ use crate::harness::{
 };
 use crate::{network, programs, skip::skip};
 
-/// Who runs the host and where its cells come from.
+/// The user of the host, and the source of its cells.
 #[derive(Debug, Clone, Copy)]
 struct Mode {
     name: &'static str,
@@ -50,7 +50,7 @@ const MODES: [Mode; 12] = [
     with_proxy("proxy_user_fresh", false, 0),
 ];
 
-/// What a control answers where the kernel was built without what it needs.
+/// The answer of a control where the kernel lacks the feature that it needs.
 pub(crate) const UNAVAILABLE_HERE: &[i32] = &[libc::ENOSYS];
 
 /// Attempts by what they are aimed at.

@@ -71,7 +71,7 @@ const MODES: [Mode; 6] = [
     with_proxy("session_proxy_user", false),
 ];
 
-/// What a host is to do.
+/// The task of a host.
 #[derive(Debug, Serialize, Deserialize)]
 struct Spec {
     guests: Guests,
@@ -287,7 +287,7 @@ fn setup(spec: &Spec, attempt: &Attempt, bait: &Bait, limits: &Limits) -> io::Re
     Ok(Setup { zygote: vec![zygote.to_owned()], plan, limits, grants })
 }
 
-/// What [`crate::harness::home::grants`] says, as a cell is told.
+/// The grants of [`crate::harness::home::grants`], in the form that a cell gets.
 fn grants(home: &Path) -> io::Result<CellGrants> {
     let granted = |name: &str, access| {
         let path = home.join(name);

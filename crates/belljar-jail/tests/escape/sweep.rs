@@ -37,7 +37,7 @@ struct Place {
     call: usize,
 }
 
-/// What a supervisor saw.
+/// The system calls that a supervisor saw.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 struct Recording {
     /// The numbers of the calls of each process, in order.
@@ -110,7 +110,7 @@ enum Harmless {
     Lost,
 }
 
-/// What is made to fail.
+/// The system call that is made to fail.
 struct Target<'a> {
     who: Who,
     directory: &'a Path,
@@ -320,7 +320,7 @@ fn answer(listener: i32, id: u64, fails: bool) {
     let _ = call!(SYS_ioctl, listener, SEND, &answer);
 }
 
-/// Who has made how many calls.
+/// The number of calls of each process.
 #[derive(Debug, Default)]
 struct Progress {
     order: BTreeMap<i32, usize>,

@@ -35,7 +35,7 @@ use crate::skip::skip;
 /// An unused id: what this suite means by an ordinary user.
 const ORDINARY: u32 = 61_997;
 
-/// Whom a process belongs to.
+/// The user of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Who {
     Root,

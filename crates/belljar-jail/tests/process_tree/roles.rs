@@ -1,4 +1,4 @@
-//! What the test program can be started as.
+//! The roles in which the test program can be started.
 #![expect(clippy::disallowed_methods, reason = "the suite starts its own roles")]
 
 use std::{

@@ -145,14 +145,14 @@ impl Drop for Overlay {
     }
 }
 
-/// What a workspace looked like before and after.
+/// The files of a workspace before and after a run.
 pub(crate) struct Snapshots {
     pub(crate) before: PathBuf,
     pub(crate) after: PathBuf,
 }
 
 impl Snapshots {
-    /// What a change list must say, by `diff` for content and `find` for existence and modes.
+    /// The expected change list, by `diff` for content and `find` for existence and modes.
     pub(crate) fn expected(&self) -> BTreeSet<(PathBuf, ChangeKind)> {
         let mut expected: BTreeSet<_> = self.by_diff().into_iter().collect();
         let (before, after) = (listing(&self.before), listing(&self.after));
@@ -192,7 +192,7 @@ impl Snapshots {
     }
 }
 
-/// What a change list says, in the same form.
+/// A change list in the same form.
 pub(crate) fn said(changes: &ChangeList) -> BTreeSet<(PathBuf, ChangeKind)> {
     let said: BTreeSet<_> = changes.list.iter().map(|it| (it.path.clone(), it.kind)).collect();
     assert_eq!(said.len(), changes.list.len(), "a path is listed twice");
@@ -220,7 +220,7 @@ fn diff_output(command: &mut Command) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
 }
 
-/// What a tree holds: kind, and mode where it means something.
+/// The entries of a tree: kind, and mode where it means something.
 pub(crate) fn listing(root: &Path) -> BTreeMap<PathBuf, String> {
     let format = ["-mindepth", "1", "-printf", r"%P\0%y %m\0"];
     let output = Command::new("find").arg(root).args(format).output().unwrap();
@@ -273,7 +273,7 @@ pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// What was not committed, as text.
+/// The entries that were not committed, as text.
 pub(crate) fn skipped(report: &CommitReport) -> Vec<String> {
     report.skipped.iter().map(ToString::to_string).collect()
 }

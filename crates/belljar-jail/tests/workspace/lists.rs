@@ -104,7 +104,7 @@ fn looking_leaves_the_upper_directory_as_it_was() {
     }
 }
 
-/// What the host holds of a cell's upper directory: a handle on a tmpfs that is mounted nowhere.
+/// The host's handle on a cell's upper directory: a tmpfs that is mounted nowhere.
 #[test]
 fn a_tmpfs_that_is_mounted_nowhere_will_do() {
     if !is_root() {

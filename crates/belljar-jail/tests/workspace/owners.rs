@@ -1,4 +1,4 @@
-//! Who owns what after a commit, and what an ordinary user may not touch.
+//! The owners of files after a commit, and the files that an ordinary user may not touch.
 
 use std::{
     fs,
@@ -13,7 +13,7 @@ use crate::{
     skip::skip,
 };
 
-/// What stands for the private user of a cell.
+/// Stands for the private user of a cell.
 const CELL: u32 = 1_234_567;
 const ORDINARY: u32 = 1000;
 

@@ -83,7 +83,7 @@ fn state(root: &Path) -> BTreeMap<PathBuf, (String, Vec<u8>)> {
     entries.map(|(path, kind)| (path.clone(), (kind, read(&path)))).collect()
 }
 
-/// What the run changed in `d`, and the same further down: an entry of each kind.
+/// The run's changes in `d`, and the same further down: an entry of each kind.
 fn change_everything(workspace: &Workspace) {
     for directory in ["d", "d/inner"].map(|path| workspace.upper.join(path)) {
         put(&directory, "modified", "from the guest");
@@ -95,7 +95,7 @@ fn change_everything(workspace: &Workspace) {
     }
 }
 
-/// What is in `d` and in the victim before each commit.
+/// The content of `d` and of the victim before each commit.
 fn furnish(directory: &Path) {
     for entry in fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();

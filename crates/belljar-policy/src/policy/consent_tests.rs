@@ -7,15 +7,7 @@ use super::{Overrides, PolicyVerdict, ToolGrants, ToolPolicy, Trust};
 use crate::{Annotations, Tool};
 
 fn tool(annotations: Annotations) -> Tool {
-    Tool {
-        server: "fs".to_owned(),
-        name: "read".to_owned(),
-        title: None,
-        description: None,
-        input_schema: json!({"type": "object"}),
-        output_schema: None,
-        annotations,
-    }
+    Tool { annotations, ..Tool::bare("fs", "read") }
 }
 
 fn decide(

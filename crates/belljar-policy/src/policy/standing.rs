@@ -46,7 +46,7 @@ struct RawStandingRule {
     by: String,
 }
 
-/// What a rule says about a call.
+/// The answer of a rule about a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Coverage {
     /// The call needs no other yes.

@@ -11,12 +11,12 @@ use belljar_tools::Glob;
 use super::WorkflowServiceOptions;
 use crate::ClientHosts;
 
-/// What a client may ask for, set by the operator.
+/// The permissions of clients, set by the operator.
 #[derive(Debug, Clone)]
 pub struct ClientPermissions {
     /// The limits of a run that states none.
     pub limits: Limits,
-    /// What a client may ask to reach.
+    /// The grants that a client may ask for.
     pub grants: ClientGrants,
     /// The hosts of the network that a client may ask to reach.
     pub hosts: ClientHosts,

@@ -3,9 +3,12 @@
 //! which was refused, or of a run whose caller dropped it.
 //!
 //! It runs these steps in this order: say whether the run was aborted, keep the files that came back, fit
-//! the result to the caller's budget, write it to the run's record, save it whole in the cache, post the event. Record, event and
-//! caller get the same status and error. A step that must see every result belongs in this file and
-//! nowhere else. [`leave`] is the last one; single tool calls without a record pass it, too.
+//! the result to the caller's budget, write it to the run's record, save it whole in the cache, post the
+//! event. Record, event and caller get the same status and error. A step that must see every result belongs
+//! in this file and nowhere else. [`leave`] is the last one; single tool calls without a record pass it, too.
+//!
+//! Results without an executor hold no value of guest code, so they do not pass it: flags that `belljar run`
+//! refuses, a sandbox that does not start, a run that the server aborts before it reports.
 
 use belljar_contract::{
     ApprovalId, ErrorCode, Language, Metrics, RunError, RunId, RunResult, RunStatus, ToolReport,

@@ -176,7 +176,7 @@ impl WorkflowDirectory {
     }
 }
 
-/// What to do with missing parent directories.
+/// The treatment of missing parent directories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum MissingParents {
     Create,

@@ -40,7 +40,7 @@ pub(super) struct TaskPerformer {
 pub(super) struct DrivenWorkflow {
     /// Recorded in audit rows and approvals.
     pub(super) caller: String,
-    /// What its code may do.
+    /// The permissions of its code.
     pub(super) permissions: WorkflowPermissions,
     /// Sessions that its tasks have created.
     pub(super) sandboxes: Mutex<Vec<WorkflowSandbox>>,

@@ -26,7 +26,7 @@ const NET: &str = "`--net HOST` of `belljar workflow run` or `belljar serve`, or
                    the user's belljar.toml";
 const COMMAND: &str = "`belljar serve --command NAME`";
 
-/// What workflows may do beyond calling the tools that the policy allows.
+/// The permissions of workflows beyond calling the tools that the policy allows.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WorkflowPermissions {

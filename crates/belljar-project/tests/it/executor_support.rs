@@ -22,7 +22,7 @@ use tokio::sync::Semaphore;
 
 use crate::zygote::zygote;
 
-/// What the server did, as it happened.
+/// The effects of the server, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Effects {
     pub(crate) done: Mutex<Vec<String>>,
@@ -67,20 +67,17 @@ pub(crate) struct TestServer {
 impl TestServer {
     fn new(effects: Arc<Effects>) -> Self {
         let tool = |name: &str, read_only, fields: Value, required: &[&str]| Tool {
-            server: "test".to_owned(),
-            name: name.to_owned(),
-            title: None,
             description: Some(format!("{name} of the test")),
             input_schema: json!({
                 "type": "object", "properties": fields, "required": required,
                 "additionalProperties": false,
             }),
-            output_schema: None,
             annotations: Annotations {
                 read_only: Some(read_only),
                 destructive: Some(false),
                 ..Annotations::default()
             },
+            ..Tool::bare("test", name)
         };
         let (number, text) = (json!({ "type": "number" }), json!({ "type": "string" }));
         let tools = vec![

@@ -22,7 +22,7 @@ use crate::{
 const RUNS: usize = 1000;
 const AT_ONCE: usize = 50;
 
-/// What a run does, by its number.
+/// The work of a run, by its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     TypeScript,

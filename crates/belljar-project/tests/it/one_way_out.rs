@@ -25,7 +25,7 @@ fn ending(result: &RunResult) -> Ending {
     (result.status, result.error.as_ref().map(|error| error.code))
 }
 
-/// What the last event of a run says; its first one says that it began.
+/// The last event of a run; its first one says that it began.
 async fn posted(store: &Store, id: &RunId) -> Ending {
     let ends = ["code_execution_completed", "code_execution_failed", "code_execution_paused"];
     let last = async {

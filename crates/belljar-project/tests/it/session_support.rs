@@ -17,7 +17,7 @@ pub(crate) async fn session(sandbox: &Sandbox, language: Language) -> Session {
     sandbox.session(language).open().await.expect("there is room for a session")
 }
 
-/// What code comes to, which must succeed.
+/// The value of code, which must succeed.
 pub(crate) async fn value(session: &Session, code: &str) -> Value {
     let result = session.run(code).await;
     assert!(result.success, "{code}: {:?}", result.error);

@@ -1,4 +1,4 @@
-//! What the host holds for the tool calls of one run: arguments of open calls, and inputs that the guest
+//! The bytes that the host holds for the tool calls of one run: arguments of open calls, and inputs that the guest
 //! has not read yet.
 //!
 //! Both are the host's memory, and the guest and the tools fill it. So both are bounded: otherwise a guest
@@ -49,7 +49,7 @@ impl OpenCalls {
         let mib = self.max_bytes >> 20;
         Err(too_much(
             format!("the arguments of open tool calls went over {mib} MiB"),
-            "wait for the outcome of some calls before making more",
+            "Wait for the outcome of some calls before making more.",
         ))
     }
 
@@ -88,7 +88,7 @@ impl<'a> InputQueue<'a> {
         let mib = self.max_bytes >> 20;
         Err(too_much(
             format!("unread outcomes of tool calls went over {mib} MiB"),
-            "make fewer calls at a time, or ask for more memory with --memory",
+            "Make fewer calls at a time.",
         ))
     }
 
@@ -111,7 +111,7 @@ fn size(command: &Command) -> u64 {
 }
 
 fn too_much(message: String, hint: &str) -> RunError {
-    RunError::new(ErrorCode::LimitMemory, message).with_hint(hint)
+    RunError::new(ErrorCode::LimitMemory, message).with_hint(hint).with_advice()
 }
 
 #[cfg(test)]

@@ -15,9 +15,9 @@ use tokio::{
     time::Instant,
 };
 
-/// What the allocator of a script engine may waste. The engine's own limit is exact, and is reached first.
+/// Bytes that the allocator of a script engine may waste. The engine's own limit is exact and is reached first.
 const SCRIPT_SLACK: u64 = 40 << 20;
-/// What an interpreter or a shell needs to run anything, on top of what it had at the start.
+/// Bytes that an interpreter or a shell needs to run anything, on top of those it had at the start.
 const PROGRAM_SLACK: u64 = 16 << 20;
 /// How often the memory that the kernel holds for a run is measured.
 const KERNEL_EVERY: Duration = Duration::from_secs(1);
@@ -32,7 +32,7 @@ pub(crate) fn slack_bytes(guests: Guests) -> u64 {
     }
 }
 
-/// What a measurement means for the run.
+/// The meaning of a measurement for the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MemoryVerdict {
     WithinLimit,
@@ -55,7 +55,7 @@ pub(crate) struct MemoryWatch {
     /// Bytes that one process may have.
     room: u64,
     inherited: u64,
-    /// What the kernel held for the run by the last measurement.
+    /// Bytes that the kernel held for the run at the last measurement.
     kernel: u64,
     next_kernel: Instant,
     next_exact: Instant,

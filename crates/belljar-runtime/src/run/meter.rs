@@ -11,7 +11,7 @@ use crate::cell::CellBody;
 
 /// Measures what one run uses, from its start to its end.
 pub(crate) trait UsageMeter {
-    /// What the run uses right now. The ledger holds the CPU time of earlier samples.
+    /// The present usage of the run. The ledger holds the CPU time of earlier samples.
     fn sample(&self, ledger: &mut CpuLedger) -> Sample;
 
     /// A ledger for a run that begins now.

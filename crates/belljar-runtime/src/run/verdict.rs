@@ -93,18 +93,19 @@ pub(crate) fn malformed(what: &str) -> RunError {
 
 fn too_much_output(stream: &str, limits: &Limits) -> RunError {
     let most = limits.output_fatal_bytes();
-    RunError::new(ErrorCode::LimitOutput, format!("{stream} went over {most} bytes")).with_hint(
-        format!(
-            "print less: return a summary, or filter before printing; --max-output of more than {most} \
-             bytes raises this limit, too"
-        ),
-    )
+    RunError::new(ErrorCode::LimitOutput, format!("{stream} went over {most} bytes"))
+        .with_hint(format!(
+            "Print less: return a summary, or filter before printing. An output limit of more than {most} \
+             bytes raises this limit, too."
+        ))
+        .with_advice()
 }
 
 fn too_many_calls(limits: &Limits) -> RunError {
     let most = limits.tool_calls;
     RunError::new(ErrorCode::LimitToolCalls, format!("the run went over its {most} tool calls"))
-        .with_hint("fetch more with each call, or ask for more calls with --max-tool-calls")
+        .with_hint("Fetch more with each call.")
+        .with_advice()
 }
 
 pub(crate) fn out_of_time(limits: &Limits) -> RunError {
@@ -113,7 +114,8 @@ pub(crate) fn out_of_time(limits: &Limits) -> RunError {
         ErrorCode::LimitTimeout,
         format!("timed out: the run went over its {limit} ms of wall time"),
     )
-    .with_hint("do less per run, or ask for more time with --timeout")
+    .with_hint("Do less per run.")
+    .with_advice()
 }
 
 pub(crate) fn out_of_cpu(limits: &Limits) -> RunError {
@@ -122,11 +124,13 @@ pub(crate) fn out_of_cpu(limits: &Limits) -> RunError {
         ErrorCode::LimitCpu,
         format!("timed out: the run went over its {limit} ms of CPU time"),
     )
-    .with_hint("do less per run, or ask for more with --cpu")
+    .with_hint("Do less per run.")
+    .with_advice()
 }
 
 pub(crate) fn out_of_memory(limits: &Limits) -> RunError {
     let limit = limits.memory >> 20;
     RunError::new(ErrorCode::LimitMemory, format!("the run went over its {limit} MiB of memory"))
-        .with_hint("work on the data in pieces, or ask for more with --memory")
+        .with_hint("Work on the data in pieces.")
+        .with_advice()
 }

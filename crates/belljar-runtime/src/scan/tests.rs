@@ -19,7 +19,7 @@ fn reserved() -> Vec<OsString> {
 }
 
 fn requested(path: &Path, access: TreeAccess) -> RequestedTree {
-    RequestedTree { path: path.to_owned(), access, flag: "--read" }
+    RequestedTree { path: path.to_owned(), access }
 }
 
 #[test]

@@ -42,7 +42,7 @@ const MAX_MESSAGES: usize = 256;
 const MAX_SHOWN: usize = 2048;
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-/// What was withheld in the trees of a run, and what could not be.
+/// The names withheld in the trees of a run, and those that could not be.
 #[derive(Debug, Default)]
 pub(crate) struct WithholdReport {
     /// One message for each entry that got another name.

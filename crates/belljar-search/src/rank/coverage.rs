@@ -14,7 +14,7 @@ use crate::{
     intent::Intent,
 };
 
-/// What a word counts for each chosen tool that has it, as a share of what it counted before.
+/// The weight of a word after each chosen tool that has it, as a share of its weight before.
 const COVERED: f32 = 0.95;
 /// How many tools are chosen in this way; later ones are ordered by what is left of their scores.
 const MOST_CHOSEN: usize = 10;

@@ -1,6 +1,6 @@
 //! The manual: everything about the tools that does not fit into their descriptions.
 
-/// What `search_tools` returns without an intent.
+/// The answer of `search_tools` without an intent.
 pub(crate) fn manual() -> &'static str {
     MANUAL
 }

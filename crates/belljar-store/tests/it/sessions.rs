@@ -1,4 +1,4 @@
-//! What a later host can tell of a session (B3).
+//! The record of a session, for a later host (B3).
 
 use belljar_contract::{Language, SessionId};
 use belljar_store::{NewSession, SessionEnd, Store};

@@ -4,14 +4,10 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{check, pattern, validate};
-use crate::{Annotations, Tool};
+use crate::Tool;
 
 fn read_file() -> Tool {
     Tool {
-        server: "fs".to_owned(),
-        name: "read_file".to_owned(),
-        title: None,
-        description: None,
         input_schema: json!({
             "type": "object",
             "properties": {
@@ -28,8 +24,7 @@ fn read_file() -> Tool {
             "required": ["path"],
             "additionalProperties": false,
         }),
-        output_schema: None,
-        annotations: Annotations::default(),
+        ..Tool::bare("fs", "read_file")
     }
 }
 

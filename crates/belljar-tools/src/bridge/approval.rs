@@ -51,7 +51,7 @@ impl Bridge {
 /// Something else than a call of a tool that a person is asked about, as it is shown to them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AskedAction {
-    /// What is asked about, in the place of a tool's name.
+    /// The subject of the question, in the place of a tool's name.
     pub name: String,
     /// The details, as JSON.
     pub details: String,

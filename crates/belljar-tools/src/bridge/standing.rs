@@ -11,7 +11,7 @@ use crate::{PolicyDecision, Tool};
 /// Digits of the hash of a definition.
 const DEFINITION_DIGITS: usize = 32;
 
-/// What rules that persons approved say about a call.
+/// The answer of rules that persons approved about a call.
 #[derive(Debug, Default)]
 pub(super) struct EarlierConsent {
     /// The rule that covers it, in words for the audit row.

@@ -6,7 +6,7 @@ use super::{Catalogue, ResolveError, Style, identifier};
 use crate::{Tool, spelling::fold};
 
 fn tool(server: &str, name: &str) -> Tool {
-    crate::bare_tool::bare_tool(server, name)
+    Tool::bare(server, name)
 }
 
 fn catalogue(names: &[(&str, &str)]) -> Catalogue {

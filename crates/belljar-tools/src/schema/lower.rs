@@ -87,7 +87,7 @@ impl<'a> SchemaReader<'a> {
         Type::Named(index)
     }
 
-    /// What a schema says by itself, without what it refers to or combines.
+    /// The type that a schema states itself, without the schemas it refers to or combines.
     fn own(&mut self, keywords: &'a Map<String, Value>, depth: usize) -> Type {
         if let Some(value) = keywords.get("const") {
             return literal(value, depth);

@@ -9,7 +9,7 @@ fn tool(server: &str, name: &str, description: &str) -> Tool {
     Tool {
         description: Some(description.to_owned()),
         input_schema: json!({"type": "object", "properties": {"repo_path": {"type": "string"}}}),
-        ..crate::bare_tool::bare_tool(server, name)
+        ..Tool::bare(server, name)
     }
 }
 

@@ -16,7 +16,7 @@ use crate::{
     schema::{ObjectType, Schema, SchemaField, TupleType, Type},
 };
 
-/// What every program has, whatever the tools.
+/// The declarations that every program has, whatever the tools.
 const PREAMBLE: &str = include_str!("preamble.pyi");
 
 /// Types of Python's own that stubs use, and tools could be called by.
@@ -68,7 +68,7 @@ struct Stub {
     names: TypeNames,
     /// The classes written so far.
     types: String,
-    /// What it needs of `typing`.
+    /// The names of `typing` that it uses.
     uses: BTreeSet<&'static str>,
     /// Whether a tool of this server has the name of a built-in type and hides it in the class.
     shadowed: bool,

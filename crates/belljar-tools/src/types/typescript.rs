@@ -13,7 +13,7 @@ use crate::{
     schema::{ObjectType, Rest, Schema, TupleType, Type},
 };
 
-/// What every program has, whatever the tools.
+/// The declarations that every program has, whatever the tools.
 const PREAMBLE: &str = include_str!("preamble.d.ts");
 
 /// The chosen tools as a `.d.ts`: `mcp.server.tool(args)` for each, and what else code can call.

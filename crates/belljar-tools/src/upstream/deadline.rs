@@ -32,7 +32,7 @@ impl From<Duration> for CallTime {
     }
 }
 
-/// Who set a time limit.
+/// The party that set a time limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LimitSource {
     /// The caller of the run or of the tool: `--tool-timeout`, `tool_timeout_ms`.

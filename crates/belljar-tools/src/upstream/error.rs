@@ -57,7 +57,7 @@ pub enum UpstreamError {
         server: String,
         /// The limit that was reached.
         limit: Duration,
-        /// Who set the limit, so that a hint can name the setting.
+        /// The party that set the limit, so that a hint can name the setting.
         set_by: LimitSource,
         /// The awaited event.
         stage: WaitStage,

@@ -6,7 +6,7 @@
 
 use std::{collections::BTreeSet, fs};
 
-use belljar_tools::{Annotations, Catalogue, Tool, ValueShapes, typescript};
+use belljar_tools::{Catalogue, Tool, ValueShapes, typescript};
 use serde_json::{Value, json};
 
 use crate::{
@@ -70,13 +70,5 @@ fn types_mean_what_another_converter_says() {
 
 /// A tool whose result is the schema in question.
 fn returns(at: usize, schema: &Value) -> Tool {
-    Tool {
-        server: "c".to_owned(),
-        name: format!("t{at}"),
-        title: None,
-        description: None,
-        input_schema: json!({"type": "object"}),
-        output_schema: Some(schema.clone()),
-        annotations: Annotations::default(),
-    }
+    Tool { output_schema: Some(schema.clone()), ..Tool::bare("c", &format!("t{at}")) }
 }

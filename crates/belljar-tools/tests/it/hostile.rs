@@ -1,6 +1,6 @@
 //! Tools nobody should offer, and some server will.
 
-use belljar_tools::{Annotations, Catalogue, Tool};
+use belljar_tools::{Catalogue, Tool};
 use proptest::{prelude::*, strategy::ValueTree, test_runner::TestRunner};
 use serde_json::{Value, json};
 
@@ -68,13 +68,11 @@ const NAMES: [&str; 40] = [
 
 fn tool(server: &str, name: &str, input_schema: Value, output_schema: Option<Value>) -> Tool {
     Tool {
-        server: server.to_owned(),
-        name: name.to_owned(),
         title: Some(TEXTS[0].to_owned()),
         description: Some(TEXTS.join("\n")),
         input_schema,
         output_schema,
-        annotations: Annotations::default(),
+        ..Tool::bare(server, name)
     }
 }
 

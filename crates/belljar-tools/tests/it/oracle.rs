@@ -32,7 +32,7 @@ pub(crate) fn desk(name: &str) -> PathBuf {
     desk
 }
 
-/// What a program of an oracle printed, and whether it was content.
+/// The output of an oracle's program, and whether it succeeded.
 pub(crate) fn run(program: &Path, arguments: &[&str], desk: &Path) -> (bool, String) {
     let output = Command::new(program).args(arguments).current_dir(desk).output().unwrap();
     let printed = [output.stdout, output.stderr].concat();

@@ -79,7 +79,7 @@ fn hostile(kind: &str) -> RawServer {
     RawServer { timeout: Some(5), ..server(&installed("python/bin/python3"), &[script, kind]) }
 }
 
-/// What this process takes, in megabytes.
+/// The memory of this process, in megabytes.
 fn memory_mb() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();

@@ -109,7 +109,7 @@ pub(super) fn with_hint(error: GuestError, before: &str, name: &str) -> GuestErr
     let why = if REMOVING_COMMANDS.contains(&name) {
         format!("{name} is not there because {RESTRICTED}.")
     } else if CONNECTING.contains(&name) {
-        format!("{name} needs hosts, too: grant each with --net HOST.")
+        format!("{name} also needs the hosts that it connects to: each is a grant of its own.")
     } else {
         "Do without it: bash builtins and the common commands for reading and transforming text \
          are available."

@@ -30,7 +30,7 @@ use super::{
 
 /// An argument or variable may have 128 KiB; this leaves room for the prefix.
 const MAX_ARGUMENT_BYTES: usize = 100 << 10;
-/// Who runs the script, as far as it can tell.
+/// The name of the user, as the script sees it.
 const USER: &str = "user";
 /// The descriptor refusals are written to is out of the way of those scripts like to use.
 const MARKER_AT_LEAST: [i32; 2] = [100, 10];

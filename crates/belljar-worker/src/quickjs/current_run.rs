@@ -208,7 +208,7 @@ impl CurrentRun {
         self.clock.get().is_some()
     }
 
-    /// What the clock of a durable run shows.
+    /// The time on the clock of a durable run.
     pub(super) fn durable_now_ms(&self) -> f64 {
         self.clock.get().map_or(0.0, |clock| clock.now)
     }

@@ -3,11 +3,12 @@
 //! Reading may run guest code (a getter, a proxy); what that throws is ignored, and the error is
 //! reported without the part.
 
-use belljar_contract::{ErrorCode, ErrorKind};
+use belljar_contract::{ErrorCode, ErrorKind, MissingKind};
 use rquickjs::{Ctx, IntoAtom, Object, Value, atom::PredefinedAtom};
 
 use super::{
     frames::{StackTrace, describe},
+    hints::Advice,
     library::GuestLibrary,
     sources::Sources,
     text::text_of,
@@ -28,7 +29,7 @@ pub(super) struct ErrorReader<'a, 'js> {
 #[derive(Debug)]
 pub(super) struct LibraryErrorInfo {
     pub(super) code: ErrorCode,
-    pub(super) hint: Option<String>,
+    pub(super) advice: Advice,
     pub(super) tool_name: Option<String>,
 }
 
@@ -88,14 +89,26 @@ impl<'js> ErrorReader<'_, 'js> {
         let kinds =
             [ErrorKind::PermissionError, ErrorKind::ToolError, ErrorKind::SerializationError];
         let is_own = kinds.contains(&code.kind()) && code.is_a_cells_own();
-        let (hint, tool_name) = (self.text(error, "hint"), self.text(error, "toolName"));
-        is_own.then_some(LibraryErrorInfo { code, hint, tool_name })
+        let (advice, tool_name) = (self.advice(error), self.text(error, "toolName"));
+        is_own.then_some(LibraryErrorInfo { code, advice, tool_name })
     }
 
-    /// Name and hint of an error of `fs`.
-    pub(super) fn file_error(&self, error: &Object<'js>) -> Option<(String, String)> {
+    /// Name and advice of an error of `fs`.
+    pub(super) fn file_error(&self, error: &Object<'js>) -> Option<(String, Advice)> {
         self.text(error, "syscall")?;
-        Some((self.text(error, "code")?, self.text(error, "hint")?))
+        let advice = self.advice(error);
+        advice.hint.is_some().then_some((self.text(error, "code")?, advice))
+    }
+
+    /// The hint of an error of the guest library, and the grant that it misses.
+    fn advice(&self, error: &Object<'js>) -> Advice {
+        Advice { hint: self.text(error, "hint"), missing: self.missing(error) }
+    }
+
+    fn missing(&self, error: &Object<'js>) -> Option<(MissingKind, String)> {
+        let missing = self.get(error, "missing")?.into_object()?;
+        let kind = self.text(&missing, "kind")?;
+        Some((MissingKind::of_key(&kind)?, self.text(&missing, "name")?))
     }
 
     /// The hint of any other error that has one.

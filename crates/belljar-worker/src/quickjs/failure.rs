@@ -8,7 +8,7 @@ use super::{
     current_run::CurrentRun,
     error_reader::{ErrorReader, LibraryErrorInfo},
     frames::{Frame, Origin, StackTrace, current, describe},
-    hints,
+    hints::{self, Advice},
     missing_names::{self, MissingName},
 };
 use crate::disk;
@@ -113,8 +113,8 @@ impl<'js> Reporter<'_, 'js> {
         let message = format!("process.exit: the code ended itself with status {status}");
         let mut error = GuestError::new(ErrorCode::RuntimeExit, message);
         error.exit_code = Some(status);
-        error.hint = hints::for_missed_variables(&self.current.missed_variables());
-        error
+        let advice = hints::for_missed_variables(&self.current.missed_variables());
+        advice.unwrap_or_default().apply(error)
     }
 
     fn thrown_when(&self, occasion: Occasion, value: &Value<'js>) -> GuestError {
@@ -174,27 +174,33 @@ impl<'js> Reporter<'_, 'js> {
         }
         self.name_missing_function(&mut message, &mut trace);
         let mut error = GuestError::new(code, message);
-        if let Some(LibraryErrorInfo { code, hint, tool_name }) = self.reader.library_error(object)
-        {
-            (error.code, error.hint, error.tool_name) = (code, hint, tool_name);
-        } else if let Some((name, hint)) = self.reader.file_error(object) {
-            (error.code, error.hint) = (of_file_error(&name).unwrap_or(code), Some(hint));
+        if let Some(library_error) = self.reader.library_error(object) {
+            let LibraryErrorInfo { code, advice, tool_name } = library_error;
+            (error.code, error.tool_name) = (code, tool_name);
+            error = advice.apply(error);
+        } else if let Some((name, advice)) = self.reader.file_error(object) {
+            error.code = of_file_error(&name).unwrap_or(code);
+            error = advice.apply(error);
         } else if let Some(name) = undefined_name(&error.message)
             && let Some(missing) = missing_names::lookup(name)
         {
             error = self.missing(name, missing, code);
         } else {
-            error.hint = self.reader.hint(object).or_else(|| self.hint_for(&error.message));
+            let advice = match self.reader.hint(object) {
+                Some(hint) => Advice::of(Some(hint)),
+                None => self.advice_for(&error.message),
+            };
+            error = advice.apply(error);
         }
         self.placed(error, &trace.frames, self.reader.related(object))
     }
 
-    /// What is known about a message: it may name a variable that was not granted.
-    fn hint_for(&self, message: &str) -> Option<String> {
+    /// The advice for a message, which may name a variable that was not granted.
+    fn advice_for(&self, message: &str) -> Advice {
         let mut missed = self.current.missed_variables();
         missed.retain(|name| message.contains(name.as_str()));
-        hints::for_missed_variables(&missed)
-            .or_else(|| hints::for_message(message).map(str::to_owned))
+        let advice = hints::for_missed_variables(&missed);
+        advice.unwrap_or_else(|| Advice::of(hints::for_message(message)))
     }
 
     /// A thrown value that is not an error: the message is how the console would print it.

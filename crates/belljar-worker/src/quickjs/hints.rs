@@ -1,5 +1,32 @@
 //! Hints: what an agent can do about an error.
 
+use belljar_contract::MissingKind;
+use belljar_wire::GuestError;
+
+/// A hint, and the grant that would have helped. The host adds how to ask for a grant, in the words of
+/// whoever reads the error.
+#[derive(Debug, Default)]
+pub(super) struct Advice {
+    pub(super) hint: Option<String>,
+    pub(super) missing: Option<(MissingKind, String)>,
+}
+
+impl Advice {
+    /// A hint that no grant belongs to.
+    pub(super) fn of(hint: Option<impl Into<String>>) -> Self {
+        Self { hint: hint.map(Into::into), missing: None }
+    }
+
+    /// The error with this advice.
+    pub(super) fn apply(self, mut error: GuestError) -> GuestError {
+        error.hint = self.hint;
+        match self.missing {
+            Some((kind, name)) => error.with_missing(kind, name),
+            None => error,
+        }
+    }
+}
+
 /// For code that is still running when its time is up.
 pub(super) const TIMEOUT_RUNNING: &str =
     "The code was still running there. Look for a loop that does not end, or do less work.";
@@ -25,13 +52,14 @@ pub(super) fn module_refused(module: &str) -> String {
 }
 
 /// The hint for code that failed after it read variables that were not granted.
-pub(super) fn for_missed_variables(names: &[String]) -> Option<String> {
+pub(super) fn for_missed_variables(names: &[String]) -> Option<Advice> {
     let first = names.first()?;
     let listed = names.join(", ");
-    Some(format!(
-        "process.env has no {listed}: a variable of the host is seen only when it is granted, with \
-         --env {first}. Or pass the value in with `context`."
-    ))
+    let hint = format!(
+        "process.env has no {listed}: code sees a variable of the host only if it is granted; `context` can \
+         pass the value instead."
+    );
+    Some(Advice { hint: Some(hint), missing: Some((MissingKind::Env, first.clone())) })
 }
 
 /// Hints for messages of the engine.

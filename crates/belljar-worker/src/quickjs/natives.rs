@@ -52,7 +52,7 @@ pub(super) fn install<'js>(
     native.set("moduleRefused", Function::new(ctx.clone(), refused)?)
 }
 
-/// What `process` and `os` say about the cell.
+/// The facts about the cell for `process` and `os`.
 fn install_process<'js>(
     ctx: &Ctx<'js>,
     native: &Object<'js>,

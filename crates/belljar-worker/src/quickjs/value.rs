@@ -102,7 +102,7 @@ impl<'js> Encoder<'js> {
         self.out.string(&text)
     }
 
-    /// What the value's own `toJSON` makes of it, if it has one.
+    /// The answer of the value's own `toJSON`, if it has one.
     fn own_json(
         &mut self,
         value: &Value<'js>,

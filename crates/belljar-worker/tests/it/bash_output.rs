@@ -1,4 +1,4 @@
-//! What a script prints comes out as it happens, line by line, and a run ends with bash (A3, A6).
+//! The output of a script comes out as it is printed, line by line, and a run ends with bash (A3, A6).
 
 use std::time::{Duration, Instant};
 

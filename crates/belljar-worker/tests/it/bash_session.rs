@@ -15,7 +15,7 @@ fn session(codes: &[&str]) -> Vec<Outcome> {
     ShellCell::new().run_session(codes.iter().map(|code| script(code)).collect())
 }
 
-/// What the last of scripts that must all succeed prints.
+/// The output of the last of some scripts, which must all succeed.
 #[track_caller]
 fn last(codes: &[&str]) -> String {
     let outcomes = session(codes);

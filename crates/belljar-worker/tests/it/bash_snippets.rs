@@ -31,7 +31,10 @@ fn what_cannot_be_had_is_told_with_its_remedy() {
     for (code, words) in [
         ("git clone x", "Grant it with --command git."),
         ("python3 -c 1", "Grant it with --command python3."),
-        ("curl http://a.b", "curl needs hosts, too: grant each with --net HOST."),
+        (
+            "curl http://a.b",
+            "curl also needs the hosts that it connects to: each is a grant of its own.",
+        ),
         ("curl http://a.b", "Grant it with --command curl."),
         ("ping a.b", "there is no network beyond granted hosts"),
         ("apt install x", "packages cannot be installed in a cell"),

@@ -1,4 +1,4 @@
-//! What goes into a script and what comes out of it (A3, A5).
+//! The input of a script and its value (A3, A5).
 
 use belljar_contract::{ErrorCode, Stream};
 use serde_json::{Value, json};

@@ -12,7 +12,7 @@ use crate::{
 
 const START: f64 = 1_731_500_000_000.0;
 
-/// What the host sends.
+/// The frames that the host sends.
 #[derive(Debug, Clone, Copy)]
 enum Input {
     /// A reply to this call, with its number as the value, so many milliseconds after the start.

@@ -1,4 +1,4 @@
-//! What the value of Python code is, and that the rewriting behind it shows nowhere (A2).
+//! The value of Python code; the rewriting behind it shows nowhere (A2).
 
 use belljar_contract::ErrorCode;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! What Python code prints, and the helpers that print (A9, A11).
+//! The output of Python code, and the helpers that print (A9, A11).
 
 use belljar_contract::{ErrorCode, Stream};
 use serde_json::json;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::{
     cpython_harness::{Outcome, Python, command, granted, run, run_session},
     cpython_tools::{Cell, GuestFrame},
-    harness::stack_of_old,
+    harness::{codes, stack_of_old},
 };
 
 /// Runs code, one after the other, in one session.
@@ -151,8 +151,6 @@ kept = ['first']";
         ],
     );
     use ErrorCode as Code;
-    let codes: Vec<_> =
-        outcomes.iter().map(|outcome| outcome.error.as_ref().map(|error| error.code)).collect();
     let late = Some(Code::LimitTimeout);
     let expected = [
         None,
@@ -168,7 +166,7 @@ kept = ['first']";
         None,
         None,
     ];
-    assert_eq!(codes, expected, "{outcomes:#?}");
+    assert_eq!(codes(&outcomes), expected, "{outcomes:#?}");
     let kept = json!([
         "first", "thrown", "exit", "_exit", "stubborn", "caught", "slept", "waited", "full", true
     ]);

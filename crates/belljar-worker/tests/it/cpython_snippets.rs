@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::cpython_harness::{Python, command, run_command};
 
-/// What a program is expected to do.
+/// The expected outcome of a program.
 enum Expected {
     /// It gives this value.
     Value(Value),

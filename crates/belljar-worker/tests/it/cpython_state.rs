@@ -1,4 +1,4 @@
-//! What Python leaves in `state` is handed on (A9).
+//! Values that Python leaves in `state` are handed on (A9).
 
 use serde_json::{Value, json};
 

@@ -8,7 +8,7 @@ use crate::{
     harness,
 };
 
-/// What the expressions find in `context`.
+/// The `context` of the expressions.
 fn context() -> Value {
     json!({
         "orders": [

@@ -1,9 +1,9 @@
-//! What goes wrong with files is told in Node's words, with a hint (A4, A6, A7).
+//! Errors of files have Node's words and a hint (A4, A6, A7).
 
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::PermissionsExt;
 
-use belljar_contract::ErrorCode;
+use belljar_contract::{ErrorCode, MissingGrant, MissingKind};
 use belljar_wire::GuestError;
 use serde_json::json;
 
@@ -129,18 +129,12 @@ fn wrong_arguments_are_type_errors() {
 #[test]
 fn missing_files_have_hints() {
     for (code, hint) in [
-        (
-            "fs.readFileSync('/etc/nothing')",
-            "Only /work, /tmp and granted paths exist here. Grant it with --read /etc/nothing",
-        ),
+        ("fs.readFileSync('/etc/nothing')", "Only /work, /tmp and granted paths exist here."),
         (
             "await fs.promises.readFile('/data/x.csv')",
-            "Only /work, /tmp and granted paths exist here. Grant it with --read /data/x.csv",
+            "Only /work, /tmp and granted paths exist here.",
         ),
-        (
-            "fs.writeFileSync('/data/out/x', '1')",
-            "Only /work, /tmp and granted paths exist here. Grant it with --write /data/out/x",
-        ),
+        ("fs.writeFileSync('/data/out/x', '1')", "Only /work, /tmp and granted paths exist here."),
         (
             "fs.writeFileSync('/work/no_such_directory/b/x.txt', '1')",
             "Make the directory first: fs.mkdirSync(\"/work/no_such_directory/b\", { recursive: true })",
@@ -162,6 +156,21 @@ fn missing_files_have_hints() {
     assert!(hint.starts_with("fs has readFile,"), "{hint}");
 }
 
+/// A4: an error names the grant that was missing; the host says how its reader asks for it.
+#[test]
+fn a4_missing_files_name_the_grant_that_would_help() {
+    for (code, kind, name) in [
+        ("fs.readFileSync('/etc/nothing')", MissingKind::Read, "/etc/nothing"),
+        ("fs.writeFileSync('/data/out/x', '1')", MissingKind::Write, "/data/out/x"),
+        ("fs.readFileSync('/tmp/of-the-host')", MissingKind::Read, "/tmp/of-the-host"),
+    ] {
+        let missing = MissingGrant { kind, name: name.to_owned() };
+        assert_eq!(failed(code).missing.as_deref(), Some(&missing), "{code}");
+    }
+    let control = failed("fs.readFileSync('no_such_file.txt')");
+    assert_eq!(control.missing, None, "the file would be in the workspace");
+}
+
 /// A4: what may not be done is a PermissionError, and logged. Made by the library, since tests may
 /// run as a user to whom everything is allowed.
 #[test]
@@ -179,8 +188,10 @@ fn refused_files_are_permission_errors() {
     let outcome = run("fs.mkdirSync('/sys/belljar')");
     assert_eq!(outcome.failure().code, ErrorCode::PermissionFile, "{:?}", outcome.error);
     assert_eq!(outcome.denied.len(), 1);
-    let hint = "Write in /work or /tmp, or grant the path with --write /sys/belljar";
+    let hint = "Only /work, /tmp and paths granted for writing can be changed.";
     assert_eq!(outcome.failure().hint.as_deref(), Some(hint));
+    let missing = MissingGrant { kind: MissingKind::Write, name: "/sys/belljar".to_owned() };
+    assert_eq!(outcome.failure().missing.as_deref(), Some(&missing));
     let caught = "try { fs.mkdirSync('/sys/belljar') } catch (e) { e.name }";
     assert_eq!(value(caught), json!("Error"));
 }

@@ -4,7 +4,7 @@ use belljar_contract::Stream;
 
 use crate::harness::run;
 
-/// What went out, by stream and in order.
+/// The output by stream and in order.
 fn prints(code: &str) -> Vec<(Stream, String)> {
     let outcome = run(code);
     assert_eq!(outcome.error, None, "{code}");

@@ -28,13 +28,13 @@ pub(crate) struct Outcome {
     pub(crate) lossy: bool,
     /// Whether a table was cut.
     pub(crate) cut: bool,
-    /// What was printed, in order.
+    /// The printed text, in order.
     pub(crate) prints: Vec<(Stream, String)>,
-    /// What was refused, in order.
+    /// The refused attempts, in order.
     pub(crate) denied: Vec<String>,
     /// Files that are to come back, in order.
     pub(crate) artifacts: Vec<String>,
-    /// What the code left in `state`: null when nothing came, text when it was left out.
+    /// The value that the code left in `state`: null when nothing came, text when it was left out.
     pub(crate) state: Value,
     /// Why the run failed.
     pub(crate) error: Option<GuestError>,
@@ -77,6 +77,11 @@ impl Outcome {
     pub(crate) fn hint(&self) -> &str {
         self.failure().hint.as_deref().expect("the error has a hint")
     }
+}
+
+/// The error code of each run; none for one that succeeded.
+pub(crate) fn codes(outcomes: &[Outcome]) -> Vec<Option<ErrorCode>> {
+    outcomes.iter().map(|outcome| outcome.error.as_ref().map(|error| error.code)).collect()
 }
 
 /// A run with limits nothing here reaches.

@@ -1,4 +1,4 @@
-//! What reaches out of the cell is refused, told and logged (A4).
+//! Attempts to reach out of the cell are refused with a hint, and logged (A4).
 
 use belljar_contract::ErrorCode;
 use serde_json::json;
@@ -88,8 +88,8 @@ fn hints_say_what_to_do_instead() {
         ),
         (
             "if (!process.env.API_KEY) throw new Error('API_KEY is missing')",
-            "process.env has no API_KEY: a variable of the host is seen only when it is granted, \
-             with --env API_KEY. Or pass the value in with `context`.",
+            "process.env has no API_KEY: code sees a variable of the host only if it is granted; \
+             `context` can pass the value instead.",
         ),
         (
             "process.stdin.on('data', () => {})",

@@ -1,6 +1,6 @@
 //! Code written for Deno is refused in Deno's words, and may catch that as it would there (A4).
 
-use belljar_contract::ErrorCode;
+use belljar_contract::{ErrorCode, MissingGrant, MissingKind};
 use serde_json::json;
 
 use crate::harness::{Outcome, command, run, run_command, value};
@@ -71,10 +71,16 @@ fn a4_deno_refusals_name_what_was_attempted() {
         assert_eq!(told(&outcome), (*kind, &*message, &[(*attempt).to_owned()][..]), "{code}");
         assert!(outcome.failure().hint.is_some(), "{code}");
     }
-    let hint = run("Deno.readTextFileSync('/etc/belljar-none')").failure().hint.clone();
-    assert!(hint.is_some_and(|hint| hint.ends_with("Grant it with --read /etc/belljar-none")));
-    let hint = run("Deno.env.get('KEY')").failure().hint.clone();
-    assert!(hint.is_some_and(|hint| hint.starts_with("Grant it with --env KEY")));
+    for (code, kind, name) in [
+        ("Deno.readTextFileSync('/etc/belljar-none')", MissingKind::Read, "/etc/belljar-none"),
+        ("Deno.mkdirSync('/sys/belljar')", MissingKind::Write, "/sys/belljar"),
+        ("Deno.env.get('KEY')", MissingKind::Env, "KEY"),
+    ] {
+        let missing = MissingGrant { kind, name: name.to_owned() };
+        assert_eq!(run(code).failure().missing.as_deref(), Some(&missing), "{code}");
+    }
+    let network = run("Deno.listen({ port: 80 })");
+    assert_eq!(network.failure().missing, None, "control: no grant would help");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What the agent is told when its code throws (A7).
+//! The errors that the agent gets when its code throws (A7).
 
 use belljar_contract::ErrorCode;
 use belljar_wire::GuestError;

@@ -1,4 +1,4 @@
-//! What runs, and what its value is (A1).
+//! The language that runs, and the value of a program (A1).
 
 use belljar_contract::Language;
 use belljar_wire::RunCommand;

@@ -1,4 +1,4 @@
-//! What goes in by `context`, and what comes out beside the value (A11).
+//! The input by `context`, and the output beside the value (A11).
 
 use belljar_contract::{ErrorCode, Stream};
 use belljar_wire::RunCommand;

@@ -5,7 +5,7 @@ use belljar_wire::{Command, Event, RunCommand, ToolReply};
 use belljar_worker::quickjs::QuickJs;
 use serde_json::{Value, json};
 
-use crate::harness::{Outcome, command, run, run_session, stack_of_old};
+use crate::harness::{Outcome, codes, command, run, run_session, stack_of_old};
 
 /// Runs code, one after the other, in one session.
 fn session(codes: &[&str]) -> Vec<Outcome> {
@@ -219,8 +219,6 @@ fn b1_state_outlives_failures() {
         cramped("kept.push(new Array(1e6).fill(1).length);"),
         command("kept"),
     ]);
-    let codes: Vec<_> =
-        outcomes.iter().map(|outcome| outcome.error.as_ref().map(|error| error.code)).collect();
     use ErrorCode as Code;
     let expected = [
         None,
@@ -234,7 +232,7 @@ fn b1_state_outlives_failures() {
         None,
         None,
     ];
-    assert_eq!(codes, expected, "{outcomes:#?}");
+    assert_eq!(codes(&outcomes), expected, "{outcomes:#?}");
     let kept = json!(["first", "thrown", "loop", "endless", "waited", "full", true, 1_000_000]);
     assert_eq!(outcomes.last().map(|outcome| &outcome.value), Some(&kept));
 }

@@ -1,11 +1,12 @@
 //! TypeScript and JavaScript as models write it: each snippet gives its value, or is refused with
 //! words that name the remedy (A1, A7, A8).
 
+use belljar_contract::RunError;
 use serde_json::Value;
 
 use crate::harness::{run, value};
 
-/// What runs, with its value as JSON: that of Node 20, where Node can run it.
+/// Snippets that run, each with its value as JSON: that of Node 20, where Node can run it.
 const WORKING: &[(&str, &str)] = &[
     // Reading the process.
     ("process.env.API_BASE ?? \"https://example.org\"", r#""https://example.org""#),
@@ -132,7 +133,7 @@ fn a1_what_models_write_prints() {
     }
 }
 
-/// What cannot run, with its message and its remedy.
+/// Snippets that cannot run, each with its message and its remedy.
 const REFUSED: &[(&str, &str, &str)] = &[
     (
         "import _ from 'lodash'; _.groupBy([1], (x) => x)",
@@ -216,7 +217,8 @@ fn a7_what_cannot_run_names_the_remedy() {
         let outcome = run(code);
         let error = outcome.failure();
         assert!(error.message.contains(message), "{code}: {}", error.message);
-        let told = error.hint.as_deref().unwrap_or_default();
+        // As the host completes it for a person at a command line.
+        let told = RunError::from(error.clone()).hint.unwrap_or_default();
         assert!(told.contains(remedy), "{code}: {told}");
         assert!(remedy.is_empty() || !told.is_empty(), "{code}");
     }

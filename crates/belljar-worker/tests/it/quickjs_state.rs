@@ -1,4 +1,4 @@
-//! What code leaves in `state` is handed on (A9).
+//! Values that code leaves in `state` are handed on (A9).
 
 use belljar_wire::RunCommand;
 use belljar_worker::quickjs::QuickJs;

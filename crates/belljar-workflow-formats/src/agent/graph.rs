@@ -18,7 +18,7 @@ use crate::expression::quoted;
 use crate::fault::Diagnostics;
 use belljar_workflow::{Action, Task};
 
-/// What a task needs to know of a node that leads to it.
+/// The facts about a node that the tasks after it need.
 #[derive(Debug, Clone)]
 pub(super) struct Predecessor {
     /// The id of the task that must have ended.

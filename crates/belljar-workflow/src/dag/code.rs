@@ -18,15 +18,15 @@ pub struct Code {
     pub code: String,
     /// Whether the code is a template, for code that an earlier task wrote.
     pub template: bool,
-    /// What the task's result holds.
+    /// The shape of the task's result.
     pub shape: ResultShape,
     /// The code's `context`, templates; the results of dependencies are in `context.deps`.
     pub context: Map<String, Value>,
     /// A description of the code's purpose, by which tools are found for it.
     pub intent: Option<String>,
-    /// What the code may reach.
+    /// The grants of the code.
     pub grants: TaskGrants,
-    /// What the code may use up.
+    /// The limits of the code.
     #[serde(serialize_with = "task_limits")]
     pub limits: Box<LimitsRequest>,
     /// Whether the code sees the files of the workflow.
@@ -53,7 +53,7 @@ impl Default for Code {
     }
 }
 
-/// What the result of a code task holds.
+/// The shape of the result of a code task.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ResultShape {

@@ -403,7 +403,7 @@ impl Machine {
         }
     }
 
-    /// What the end of a node means for its scope.
+    /// The consequences of the end of a node for its scope.
     fn member_ended(&mut self, scope: ScopeId, id: NodeId, end: NodeEnd) {
         let Some(node) = self.nodes.get_mut(id) else { return };
         let failure = (end == NodeEnd::Failed).then(|| node.failure.clone().unwrap_or_default());

@@ -68,7 +68,7 @@ pub(crate) struct TaskNode {
     /// The version of the files it sees.
     #[serde(skip_serializing_if = "is_default")]
     pub(crate) files: Option<u64>,
-    /// What is being performed, or is in doubt.
+    /// The work that is being performed, or is in doubt.
     #[serde(skip_serializing_if = "is_default")]
     pub(crate) work: Option<TaskWork>,
     #[serde(skip_serializing_if = "is_default")]
@@ -225,7 +225,7 @@ pub(crate) struct ForeachProgress {
     pub(crate) fail_fast: bool,
 }
 
-/// What a timer is for.
+/// The purpose of a timer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum TimerPurpose {

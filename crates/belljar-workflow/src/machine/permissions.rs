@@ -1,4 +1,4 @@
-//! What an agent may not do because it is left to a person.
+//! The acts that agents may not do because they are left to a person.
 //!
 //! The check is made when a command is applied, not when it is sent: a rollback between the two may
 //! open a decision again. Three rules hold: only a person answers a person's decision; the subject

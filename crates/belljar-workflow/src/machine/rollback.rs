@@ -22,7 +22,7 @@ use crate::event::WorkflowEventKind;
 pub(crate) struct Rollback {
     to: u64,
     base: Box<Machine>,
-    /// What remains to be undone, the next one last. `None` while tasks are still being stopped.
+    /// The effects that remain to be undone, the next one last. `None` while tasks are still being stopped.
     todo: Option<Vec<SideEffect>>,
     /// The instance that is being undone, and its compensation.
     current: Option<(String, TaskWork)>,

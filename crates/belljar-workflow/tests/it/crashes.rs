@@ -307,7 +307,7 @@ async fn f5_commands_survive_a_host_that_dies() {
     }
 }
 
-/// Who is asked to stop before it begins starts nothing, and leaves nothing in doubt.
+/// A driver that is asked to stop before it begins starts nothing, and leaves nothing in doubt.
 #[tokio::test]
 async fn f3_a_host_that_is_stopped_at_once_starts_nothing() {
     let directory = tempfile::tempdir().unwrap();

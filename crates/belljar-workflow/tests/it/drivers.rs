@@ -108,7 +108,7 @@ async fn f3_a_workflow_that_is_taken_up_is_counted_once() {
     assert_eq!((driven.status, row().await.fruitless_attempts), (WorkflowStatus::Completed, 0));
 }
 
-/// Who is superseded has its tasks cancelled, writes nothing more, and says why (F3).
+/// A superseded driver cancels its tasks, writes nothing more, and says why (F3).
 #[tokio::test(flavor = "multi_thread")]
 async fn f3_a_superseded_host_stops_and_says_so() {
     let directory = tempfile::tempdir().unwrap();
@@ -378,7 +378,7 @@ async fn f5_a_stubborn_task_does_not_hold_up_an_abort() {
     assert_eq!(world.done().len(), 0);
 }
 
-/// What is cancelled by the very round that starts it is not begun (F1).
+/// A task that is cancelled by the very round that starts it is not begun (F1).
 #[tokio::test]
 async fn f1_what_is_cancelled_before_it_begins_is_not_begun() {
     let directory = tempfile::tempdir().unwrap();

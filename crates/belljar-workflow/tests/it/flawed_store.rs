@@ -21,7 +21,7 @@ use belljar_workflow::{
     },
 };
 
-/// What is wrong with an store.
+/// The flaw of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flaw {
     IgnoresFences,

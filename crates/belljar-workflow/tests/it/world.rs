@@ -75,7 +75,7 @@ impl World {
         self.done.lock().unwrap().clone()
     }
 
-    /// What was begun, and whether another host may have begun it before.
+    /// The work that was begun, and whether another host may have begun it before.
     pub(crate) fn begun(&self) -> Vec<(String, bool)> {
         self.begun.lock().unwrap().clone()
     }

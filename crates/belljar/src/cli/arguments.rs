@@ -75,7 +75,7 @@ Examples:
   belljar run sum.ts --intent 'read files'       with matching tools, as `tools search` shows them
   belljar run migrate.py --durable               `belljar resume` continues after a crash
 
-The value is what the code returns, or else its last expression; for a shell script, its last line
+The value is the return value of the code, or its last expression; for a shell script, its last line
 if that is JSON. Without grants the code sees no file, no network, no environment and no other
 process. Exit status: 0 if the run succeeded, 1 if it failed, 2 if the arguments are invalid, 130 if
 it was interrupted.";
@@ -133,7 +133,7 @@ pub(crate) enum CliCommand {
     Tools(ToolsCommand),
     /// Decide about tool calls that wait for approval
     Approvals(ApprovalsArguments),
-    /// Show which tools were called, by whom, and how each call was decided
+    /// Show tool calls with their callers and decisions
     #[command(after_help = project::AUDIT_EXAMPLES)]
     Audit(AuditArguments),
     /// Remove old records and free their space
@@ -150,7 +150,7 @@ pub(crate) enum CliCommand {
     /// The server behind the demo
     #[command(name = "__demo-server", hide = true)]
     DemoServer,
-    /// Check what this machine can enforce, by trying it
+    /// Test which layers of isolation this machine can enforce
     Doctor(DoctorArguments),
 }
 

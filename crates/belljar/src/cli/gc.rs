@@ -22,7 +22,7 @@ use super::{
 /// Kinds that are named on one line.
 const SHOWN_KINDS: usize = 4;
 
-/// What was removed, or would be; also the JSON output.
+/// The removed records and files, or those that would be removed; also the JSON output.
 #[derive(Debug, Serialize)]
 struct GcReport {
     dry_run: bool,

@@ -223,6 +223,11 @@ fn e2_hints_are_in_the_words_of_the_client() {
     let may_ask = hint(&mut server, "python", "import subprocess");
     assert!(may_ask.contains("`modules: [\"subprocess\"]` in `sandbox_config`"), "{may_ask}");
     assert!(!may_ask.contains("--module"), "{may_ask}");
+    let file = hint(&mut server, "typescript", "fs.readFileSync('/data/rows.csv')");
+    assert!(file.contains("`belljar serve --read /data/rows.csv`"), "{file}");
+    assert!(!file.contains("Grant it with"), "{file}");
+    let disk = hint(&mut server, "bash", "head -c 400M /dev/zero > /tmp/zeros");
+    assert!(disk.contains("`disk_mb` in `sandbox_config`") && !disk.contains("--disk"), "{disk}");
     server.end();
     let mut server = StdioServer::start_with(&place, &["--module", "pickle"]);
     let may_not = hint(&mut server, "python", "import subprocess");

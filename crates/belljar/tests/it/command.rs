@@ -2,10 +2,10 @@
 
 use std::{
     fs,
-    io::Write as _,
+    io::{BufRead as _, BufReader, Write as _},
     os::unix::fs::{PermissionsExt, chown},
     path::Path,
-    process::Stdio,
+    process::{Child, Command, Stdio},
 };
 
 use rustix::process::getuid;
@@ -39,6 +39,45 @@ impl Place {
         drop(stdin);
         outcome(child.wait_with_output().expect("the program under test ends"))
     }
+
+    /// A command that starts a program as an ordinary user, which only root can do.
+    pub(crate) fn command_as(&self, user: u32, program: &Path) -> Command {
+        let id = user.to_string();
+        let mut command = self.command("setpriv");
+        command.args(["--reuid", &id, "--regid", &id, "--clear-groups"]).arg(program);
+        command.env("PATH", "/usr/bin:/bin");
+        command
+    }
+
+    /// The program under test as an ordinary user, who then owns these paths of the place; without a user,
+    /// as whoever runs the tests.
+    pub(crate) fn belljar_as(&self, user: Option<u32>, owned: &[&str]) -> Command {
+        let Some(user) = user else { return self.command(BELLJAR) };
+        let program = self.path().join("belljar");
+        if !program.exists() {
+            fs::copy(BELLJAR, &program).unwrap();
+        }
+        // First, because it makes the directory in which the program starts.
+        let command = self.command_as(user, &program);
+        for path in owned {
+            chown(self.path().join(path), Some(user), Some(user)).unwrap();
+        }
+        command
+    }
+}
+
+/// Starts a host over HTTP. It listens at the address that is returned.
+pub(crate) fn serve_http(mut command: Command) -> (Child, String) {
+    let mut host = command
+        .args(["serve", "--http", "127.0.0.1:0"])
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program under test starts");
+    let mut line = String::new();
+    BufReader::new(host.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    let address = line.split("http://").nth(1).and_then(|rest| rest.split('/').next());
+    let address = address.unwrap_or_else(|| panic!("no address in {line:?}")).to_owned();
+    (host, address)
 }
 
 /// Runs the program in a place of its own.
@@ -89,11 +128,9 @@ pub(crate) fn as_ordinary_user(tests: &str) {
     let own: &Path = &place.path().join("own");
     fs::create_dir(own).unwrap();
     chown(own, Some(user), Some(user)).unwrap();
-    let id = user.to_string();
-    let mut command = place.command("setpriv");
-    command.args(["--reuid", &id, "--regid", &id, "--clear-groups"]).arg(&suite);
+    let mut command = place.command_as(user, &suite);
     command.args([tests, "--test-threads", "2"]).current_dir("/");
-    command.env("PATH", "/usr/bin:/bin").env("TMPDIR", own).env(PROGRAM, &program);
+    command.env("TMPDIR", own).env(PROGRAM, &program);
     let ran = outcome(command.stdin(Stdio::null()).output().unwrap());
     assert_eq!(ran.status, Some(0), "{}{}", ran.stdout, ran.stderr);
 }

@@ -18,12 +18,12 @@ fn help_shows_the_commands_and_examples() {
       blob       Print a value that was too large for a result
       tools      List, describe, call and search the tools of MCP servers
       approvals  Decide about tool calls that wait for approval
-      audit      Show which tools were called, by whom, and how each call was decided
+      audit      Show tool calls with their callers and decisions
       gc         Remove old records and free their space
       backup     Copy the whole store to a file, also while a host is running
       serve      Serve MCP clients: agents run code and call tools through Belljar
       demo       Show the idea in one command: 1.2 MB of commits in, 500 bytes out
-      doctor     Check what this machine can enforce, by trying it
+      doctor     Test which layers of isolation this machine can enforce
       help       Print this message or the help of the given subcommand(s)
 
     Options:
@@ -78,10 +78,10 @@ fn help_of_run_shows_its_flags_by_kind() {
       -h, --help                  Print help
 
     Tools:
-          --tool <SERVER__TOOL>    Tool the code may use, with * and ? as wildcards; no other tools
-                                   then, and no approval is needed for these unless a policy rule asks
-          --intent <TEXT>          Purpose of the code, in words: it gets the five tools that fit best,
-                                   those named with --tool, and no others
+          --tool <SERVER__TOOL>    Tool the code may use, with * and ? as wildcards. The code then has
+                                   no other tools, and these need no approval unless a policy rule asks
+          --intent <TEXT>          Purpose of the code, in words. The code gets the five best-matching
+                                   tools, those named with --tool, and no others
           --durable                Keep a journal, so that `belljar resume` can continue after any end
                                    of this process
           --no-durable             Keep no journal even if a tool may ask: the clock runs as usual, and
@@ -151,7 +151,7 @@ fn help_of_run_has_examples_and_says_what_the_value_is() {
       belljar run sum.ts --intent 'read files'       with matching tools, as `tools search` shows them
       belljar run migrate.py --durable               `belljar resume` continues after a crash
 
-    The value is what the code returns, or else its last expression; for a shell script, its last line
+    The value is the return value of the code, or its last expression; for a shell script, its last line
     if that is JSON. Without grants the code sees no file, no network, no environment and no other
     process. Exit status: 0 if the run succeeded, 1 if it failed, 2 if the arguments are invalid, 130 if
     it was interrupted.

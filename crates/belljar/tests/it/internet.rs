@@ -45,15 +45,12 @@ fn enter(test: &str, user: u32) {
     fs::set_permissions(place.path(), PermissionsExt::from_mode(0o755)).unwrap();
     fs::copy(BELLJAR, &program).unwrap();
     fs::copy(std::env::current_exe().unwrap(), &suite).unwrap();
-    let here = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/internet/enter.sh");
+    let here = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/internet/enter.sh"));
     let mut command = if user == getuid().as_raw() {
         place.command(here)
     } else {
         chown(&own, Some(user), Some(user)).unwrap();
-        let id = user.to_string();
-        let mut command = place.command("setpriv");
-        command.args(["--reuid", &id, "--regid", &id, "--clear-groups", here]);
-        command
+        place.command_as(user, here)
     };
     command.arg(&own).arg(tool("python")).arg(&suite).args(["--exact", test, "--nocapture"]);
     command.env("PATH", path()).env("PYTHONDONTWRITEBYTECODE", "1").current_dir("/");

@@ -215,10 +215,10 @@ fn a5_bad_grants_are_told() {
         let text = |key: &str| result["error"][key].as_str().unwrap_or("none").to_owned();
         format!("{}: {}", text("code"), text("message"))
     };
-    insta::assert_snapshot!(told(&["-c", "1", "--read", "/no/such"]), @"request.invalid: --read /no/such: No such file or directory (os error 2)");
-    insta::assert_snapshot!(told(&["-c", "1", "--read", "/tmp"]), @"request.invalid: --read /tmp: the cell has its own files there");
-    insta::assert_snapshot!(told(&["-c", "1", "--write", "/"]), @"request.invalid: --write /: the cell has its own files there");
-    insta::assert_snapshot!(told(&["-c", "1", "--workspace", "/"]), @"request.invalid: --workspace /: the root directory cannot be a workspace");
+    insta::assert_snapshot!(told(&["-c", "1", "--read", "/no/such"]), @"request.invalid: cannot grant reading of /no/such: No such file or directory (os error 2)");
+    insta::assert_snapshot!(told(&["-c", "1", "--read", "/tmp"]), @"request.invalid: cannot grant reading of /tmp: the cell has its own files there");
+    insta::assert_snapshot!(told(&["-c", "1", "--write", "/"]), @"request.invalid: cannot grant writing to /: the cell has its own files there");
+    insta::assert_snapshot!(told(&["-c", "1", "--workspace", "/"]), @"request.invalid: cannot use / as the workspace: it is the root directory");
     insta::assert_snapshot!(told(&["-c", "1", "--command", "ls"]), @"request.invalid: commands cannot be granted here: the engine quickjs starts no programs");
     insta::assert_snapshot!(told(&["-l", "sh", "-c", "1", "--command", "no-such"]), @"request.invalid: the command no-such does not exist on this machine, or not below /usr");
     insta::assert_snapshot!(told(&["-l", "sh", "-c", "1", "--command", "../x"]), @r#"request.invalid: "../x" is not a name of a command"#);

@@ -2,10 +2,9 @@
 
 use std::{
     fs,
-    io::{BufRead as _, BufReader, Read as _, Write as _},
+    io::{Read as _, Write as _},
     net::TcpStream,
-    os::unix::fs::chown,
-    process::{Child, Command, Stdio},
+    process::Child,
     sync::atomic::{AtomicU32, Ordering},
     time::{Duration, Instant},
 };
@@ -14,12 +13,14 @@ use belljar_testing::{as_root, sandboxed};
 use serde_json::{Value, json};
 
 use crate::{
-    command::{BELLJAR, Place},
+    command::{Place, serve_http},
     descendants::descendants,
 };
 
 const SERVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/servers/ledger.py");
 const SERVERS: u32 = 20;
+/// The paths of the place that the user of a host owns.
+const OWNED: [&str; 4] = ["", "work", "work/belljar.toml", "ledger"];
 /// How many clients there are.
 const CLIENTS: u32 = 4;
 
@@ -32,15 +33,7 @@ struct Gateway {
 
 impl Gateway {
     fn start(place: &Place, user: Option<u32>) -> Self {
-        let mut host = host(place, user)
-            .args(["serve", "--http", "127.0.0.1:0"])
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the program under test starts");
-        let mut line = String::new();
-        BufReader::new(host.stderr.take().unwrap()).read_line(&mut line).unwrap();
-        let address = line.split("http://").nth(1).and_then(|rest| rest.split('/').next());
-        let address = address.unwrap_or_else(|| panic!("no address in {line:?}")).to_owned();
+        let (host, address) = serve_http(place.belljar_as(user, &OWNED));
         let token = fs::read_to_string(place.path().join("work/.belljar/token")).unwrap();
         Self { host, address, token: token.trim().to_owned() }
     }
@@ -104,21 +97,6 @@ impl Gateway {
         let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
         line.split_whitespace().nth(1).unwrap().parse().unwrap()
     }
-}
-
-/// The program under test, as this user, or as whoever runs the tests.
-fn host(place: &Place, user: Option<u32>) -> Command {
-    let Some(user) = user else { return place.command(BELLJAR) };
-    let program = place.path().join("belljar");
-    fs::copy(BELLJAR, &program).unwrap();
-    for path in ["", "work", "work/belljar.toml", "ledger"] {
-        chown(place.path().join(path), Some(user), Some(user)).unwrap();
-    }
-    let id = user.to_string();
-    let mut command = place.command("setpriv");
-    command.args(["--reuid", &id, "--regid", &id, "--clear-groups"]).arg(program);
-    command.env("PATH", "/usr/bin:/bin");
-    command
 }
 
 /// The processes that have this in their arguments or environment.

@@ -131,22 +131,21 @@ fn e2_a_grant_that_makes_no_sense_is_refused_at_the_start() {
     let gone = "No such file or directory (os error 2)";
     let link =
         "a symbolic link leads there\nhint: grant the path it leads to: links are not followed";
-    for (flag, given, told) in [
-        ("--read", "nodir", format!("--read {at}/nodir: {gone}")),
-        ("--write", "nodir", format!("--write {at}/nodir: {gone}")),
-        ("--write", "link", format!("--write {at}/link: {link}")),
-        ("--read", "/dev/null", "--read /dev/null: neither a file nor a directory".to_owned()),
-        (
-            "--commit-executable",
-            "foo",
-            format!("--commit-executable foo: a commit writes this name anyway\n{withheld}"),
-        ),
+    let executable = format!("foo: a commit writes this name anyway\n{withheld}");
+    for (flag, given, told, of_run) in [
+        ("--read", "nodir", format!("{at}/nodir: {gone}"), "cannot grant reading of"),
+        ("--write", "nodir", format!("{at}/nodir: {gone}"), "cannot grant writing to"),
+        ("--write", "link", format!("{at}/link: {link}"), "cannot grant writing to"),
+        ("--read", "/dev/null", "/dev/null: neither a file nor a directory".to_owned(), ""),
+        ("--commit-executable", "foo", executable, "--commit-executable"),
     ] {
         let refused = project.belljar(&["serve", "--stdio", flag, given]);
-        assert_eq!((refused.status, refused.stderr), (Some(2), format!("error: {told}\n")));
+        let expected = format!("error: {flag} {told}\n");
+        assert_eq!((refused.status, refused.stderr), (Some(2), expected));
         if given != "/dev/null" {
             let run = ["run", "-c", "1", "--workspace", "here", "--commit", flag, given];
-            assert_eq!(project.belljar(&run).stderr, format!("SandboxError: {told}\n"));
+            let expected = format!("SandboxError: {of_run} {told}\n");
+            assert_eq!(project.belljar(&run).stderr, expected);
         }
     }
     // The control; a path is taken from where the server was started, as by `belljar run`.

@@ -2,9 +2,7 @@
 //! left when the host is killed (B1–B4, A10).
 
 use std::{
-    io::{BufRead as _, BufReader},
-    os::unix::fs::chown,
-    process::{Child, Command, Stdio},
+    process::Child,
     time::{Duration, Instant},
 };
 
@@ -12,9 +10,12 @@ use belljar_testing::{as_root, sandboxed};
 use serde_json::{Value, json};
 
 use crate::{
-    command::{BELLJAR, Outcome, Place, outcome},
+    command::{Outcome, Place, outcome, serve_http},
     descendants::descendants,
 };
+
+/// The paths of the place that the user of a host owns.
+const OWNED: [&str; 2] = ["", "work"];
 
 /// A host over HTTP, and the place it serves.
 struct SessionHost<'a> {
@@ -25,21 +26,13 @@ struct SessionHost<'a> {
 
 impl<'a> SessionHost<'a> {
     fn start(place: &'a Place, user: Option<u32>) -> Self {
-        let mut host = command(place, user)
-            .args(["serve", "--http", "127.0.0.1:0"])
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the program under test starts");
-        // It has said where it listens, so it does.
-        let mut line = String::new();
-        BufReader::new(host.stderr.take().unwrap()).read_line(&mut line).unwrap();
-        assert!(line.contains("http://"), "{line}");
+        let (host, _) = serve_http(place.belljar_as(user, &OWNED));
         Self { place, host, user }
     }
 
     /// `belljar` in the same project.
     fn run(&self, arguments: &[&str]) -> Outcome {
-        let output = command(self.place, self.user).args(arguments).output();
+        let output = self.place.belljar_as(self.user, &OWNED).args(arguments).output();
         outcome(output.expect("the program under test starts"))
     }
 
@@ -56,23 +49,6 @@ impl Drop for SessionHost<'_> {
         let _ = self.host.kill();
         let _ = self.host.wait();
     }
-}
-
-/// The program, as this user or as whoever runs the tests.
-fn command(place: &Place, user: Option<u32>) -> Command {
-    let Some(user) = user else { return place.command(BELLJAR) };
-    let program = place.path().join("belljar");
-    if !program.exists() {
-        std::fs::copy(BELLJAR, &program).unwrap();
-    }
-    let mut command = place.command("setpriv");
-    for path in ["", "work"] {
-        chown(place.path().join(path), Some(user), Some(user)).unwrap();
-    }
-    let id = user.to_string();
-    command.args(["--reuid", &id, "--regid", &id, "--clear-groups"]).arg(program);
-    command.env("PATH", "/usr/bin:/bin");
-    command
 }
 
 #[sandboxed]

@@ -188,11 +188,9 @@ fn c1_an_ordinary_user_is_told_what_may_not_be_touched() {
     let program = place.path().join("belljar");
     fs::copy(BELLJAR, &program).unwrap();
     let as_user = |code: &str| {
-        let id = user.to_string();
-        let mut command = place.command("setpriv");
-        command.args(["--reuid", &id, "--regid", &id, "--clear-groups"]).arg(&program);
+        let mut command = place.command_as(user, &program);
         command.args(["run", "--json", "-l", "bash", "--commit", "-c", code, "--workspace"]);
-        command.arg(&project).current_dir("/").env("PATH", "/usr/bin:/bin").stdin(Stdio::null());
+        command.arg(&project).current_dir("/").stdin(Stdio::null());
         outcome(command.output().unwrap()).json()
     };
     let result = as_user("echo more >> a.txt; mkdir new; echo x > new/y");

@@ -77,7 +77,7 @@ const LISTEN: &[(libc::c_long, SeccompRule)] = &[
     (libc::SYS_ioctl, SeccompRule::AllowIf(&[(1, ArgumentTest::OneOf(IOCTLS_AND_FLAGS))])),
 ];
 
-/// What guests may ask of descriptors, and bringing up an interface.
+/// Requests that guests may make of descriptors, and bringing up an interface.
 const IOCTLS_AND_FLAGS: &[u32] = &{
     let mut all = [libc::SIOCSIFFLAGS as u32; IOCTLS.len() + 1];
     let (head, _) = all.split_at_mut(IOCTLS.len());

@@ -21,7 +21,7 @@ use super::{
     raw::{self, call},
 };
 
-/// What a guest has.
+/// The state of a guest.
 #[derive(Debug, Default)]
 pub(crate) struct Notebook {
     values: BTreeMap<String, String>,

@@ -42,7 +42,7 @@ pub(crate) const LIMITS: CellLimits = CellLimits {
     inodes: 4096,
 };
 
-/// What went wrong, in words.
+/// The fault in words.
 pub(crate) type Result<T> = std::result::Result<T, String>;
 
 fn told(error: impl std::fmt::Display) -> String {
@@ -76,7 +76,7 @@ pub(crate) struct Branch {
     pub(crate) pidfd: OwnedFd,
 }
 
-/// What a cell is made with.
+/// The parts from which a cell is made.
 #[derive(Debug)]
 pub(crate) struct Setup {
     /// How this program becomes the zygote.

@@ -1,4 +1,4 @@
-//! What an attempt is, and where all of them are listed.
+//! The type of an attempt, and the list of all attempts.
 
 use super::{bait::Bait, outcome::Outcome};
 use crate::{
@@ -32,7 +32,7 @@ pub(crate) enum Ending {
     Error(ErrorCode),
 }
 
-/// What tells whether an attempt on granted files got through. Outside either is enough.
+/// The sign that an attempt on granted files got through. Outside either is enough.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Judge {
     /// It says that it was refused, and the host's files are as they should be.
@@ -48,7 +48,7 @@ pub(crate) struct Attempt {
     pub(crate) run: fn(&Bait) -> Outcome,
     pub(crate) ends: &'static [Ending],
     pub(crate) limits: fn(&mut Limits),
-    /// What another cell does meanwhile, for attempts to find a neighbour.
+    /// The work of another cell meanwhile, for attempts to find a neighbour.
     pub(crate) plant: Option<fn(&Bait) -> Outcome>,
     /// Whether the cell is granted what is in [`Bait::home`].
     pub(crate) granted: Option<Judge>,

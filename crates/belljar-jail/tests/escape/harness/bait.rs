@@ -1,4 +1,4 @@
-//! What lies outside for an attempt to reach: files, sockets, queues, a process, a secret.
+//! The bait outside of a cell: files, sockets, queues, a process, a secret.
 //!
 //! All of it is open to any local user, so that the only thing in the way is the cell; the
 //! controls show that it is there and in reach.
@@ -35,7 +35,7 @@ pub(crate) const VARIABLE: &str = "BELLJAR_BAIT";
 /// Where everything is. Travels to probes as the run's context.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Bait {
-    /// Whom to attack: pid 1 in a cell, a sleeping process outside.
+    /// The target of attacks: pid 1 in a cell, a sleeping process outside.
     pub(crate) victim: i32,
     /// A text no other bait has.
     pub(crate) marker: String,
@@ -64,7 +64,7 @@ pub(crate) struct Bait {
     pub(crate) queue: CString,
     pub(crate) host_name: String,
     pub(crate) cgroup: String,
-    /// What the host's root is mounted from.
+    /// The device of the host's root.
     pub(crate) root_source: String,
     /// A text in the memory of an earlier run, each byte changed by [`DISGUISE`].
     pub(crate) disguised: Vec<u8>,

@@ -23,7 +23,7 @@ pub(crate) struct HeldCell {
     pub(crate) tree: Tree,
     /// Keeper and guest of the cell that holds; others are parked.
     pub(crate) cell: (i32, i32),
-    /// What the probe found out inside.
+    /// The findings of the probe inside.
     pub(crate) said: String,
 }
 
@@ -34,7 +34,7 @@ pub(crate) enum When {
     Last,
 }
 
-/// What became of a host that was to hold a cell.
+/// The end of a host that was to hold a cell.
 #[derive(Debug)]
 pub(crate) enum StartOutcome {
     Held(HeldCell),

@@ -32,7 +32,7 @@ pub(crate) const SETUID: &str = "setuid";
 pub(crate) const FIFO: &str = "fifo";
 /// Links to the secret: absolute, relative, through `/proc`.
 pub(crate) const LINKS: [&str; 3] = ["absolute", "relative", "magic"];
-/// What nobody is granted.
+/// The files that no run is granted.
 pub(crate) const SECRET: &str = "secret";
 
 /// Keeps the files there.
@@ -76,7 +76,7 @@ impl Home {
         self.directory.path()
     }
 
-    /// What has become of the files that should not have, if anything.
+    /// The changes to files that had to stay as they were, if there are any.
     pub(crate) fn damage(&self) -> io::Result<Option<String>> {
         let now = entries(self.path())?;
         let owner = self.before.get(Path::new("")).map(|entry| entry.owner);
@@ -111,7 +111,7 @@ impl Home {
     }
 }
 
-/// What a run of an attempt on grants is granted.
+/// The grants of a run for an attempt on grants.
 pub(crate) fn grants(home: &Path) -> (Grants, Option<Workspace>) {
     let paths = |names: [&str; 2]| names.map(|name| home.join(name)).to_vec();
     let mut read = paths([READ, ONE]);

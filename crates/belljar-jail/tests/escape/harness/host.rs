@@ -22,11 +22,11 @@ use super::{
     spawn::{self, Who},
 };
 
-/// What a host is to do.
+/// The task of a host.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Spec {
     pub(crate) plan: ZygotePlan,
-    /// What the guests are; the view of programs is the host's to make.
+    /// The kind of guests; the host makes the view of programs.
     pub(crate) guests: Guests,
     pub(crate) privileged: Option<PathBuf>,
     /// Files to grant, for a host that lays no bait.
@@ -69,7 +69,7 @@ pub(crate) struct Verdict {
     pub(crate) report: Option<Report>,
     pub(crate) error: Option<Failure>,
     pub(crate) tier: String,
-    /// What has become of files of the host's that should not have.
+    /// The changed files of the host that had to stay as they were.
     #[serde(default)]
     pub(crate) damage: Option<String>,
 }
@@ -106,7 +106,7 @@ impl Verdict {
         Self { name, report: None, error, tier, damage: None }
     }
 
-    /// What the probe said, if it said something.
+    /// The report of the probe, if it made one.
     pub(crate) fn outcome(&self) -> Option<&Outcome> {
         self.report.as_ref().map(|report| &report.outcome)
     }

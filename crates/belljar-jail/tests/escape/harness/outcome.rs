@@ -19,7 +19,7 @@ pub(crate) enum Conclusion {
     Inconclusive,
 }
 
-/// What a probe reports of its attempt.
+/// The report of a probe on its attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Outcome {
     pub(crate) outcome: Conclusion,
@@ -93,7 +93,7 @@ pub(crate) fn opened<T>(result: io::Result<T>) -> Outcome {
     refused_by(errno, NO_FILE)
 }
 
-/// What the kernel says of files a cell cannot have.
+/// The kernel's answers about files that a cell cannot have.
 pub(crate) const NO_FILE: &[Errno] =
     &[libc::ENOENT, libc::EACCES, libc::EPERM, libc::EROFS, libc::ENOTDIR, libc::ELOOP];
 

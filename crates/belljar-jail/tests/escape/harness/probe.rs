@@ -15,7 +15,7 @@ use super::{
 #[derive(Debug)]
 pub(crate) struct Probe;
 
-/// What a probe answers.
+/// The answer of a probe.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Report {
     pub(crate) outcome: Outcome,

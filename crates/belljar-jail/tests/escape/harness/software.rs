@@ -1,4 +1,4 @@
-//! What cells of programs are shown of the machine's software, much as the real engines show it.
+//! The view of the machine's software for cells of programs, much like that of the real engines.
 
 use std::{
     fs,

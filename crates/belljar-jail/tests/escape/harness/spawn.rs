@@ -19,7 +19,7 @@ use super::software::UNGRANTED_PROGRAM;
 /// An unused id: what this suite means by an ordinary user.
 pub(crate) const ORDINARY: u32 = 61_999;
 
-/// Whom a process belongs to.
+/// The user of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Who {
     /// Whoever runs the suite.

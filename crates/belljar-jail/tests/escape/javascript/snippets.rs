@@ -18,7 +18,7 @@ const HOST: End = Refused("permission.host");
 const MODULE: End = Refused("permission.module");
 const NETWORK: End = Refused("permission.network");
 
-/// What other runtimes have: told as a refusal, with a hint, and logged.
+/// Features of other runtimes: refused with a hint, and logged.
 const REFUSALS: &[Snippet] = &[
     snippet("binding", "process.binding('net')", HOST),
     snippet("native_addon", "process.dlopen({ exports: {} }, '/lib/x.so')", HOST),
@@ -206,7 +206,7 @@ const TRICKS: &[Snippet] = &[
     ),
 ];
 
-/// What only the limits stop.
+/// Snippets that only the limits stop.
 const EXHAUSTION: &[Snippet] = &[
     snippet("endless_loop", "while (true) {}", Code(&["limit.timeout", "limit.cpu"])),
     snippet(

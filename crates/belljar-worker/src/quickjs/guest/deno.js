@@ -39,23 +39,29 @@
   const PROCESS = "There is no subprocess in this language. Do it in code, or run it with language bash.";
   const KINDS = {
     __proto__: null,
-    read: ["permission.file", (what) => `Only /work, /tmp and granted paths exist here. Grant it with --read ${what}`],
-    write: ["permission.file", (what) => `Write in /work or /tmp, or grant the path with --write ${what}`],
+    read: ["permission.file", () => "Only /work, /tmp and granted paths exist here."],
+    write: ["permission.file", () => "Only /work, /tmp and paths granted for writing can be changed."],
     net: ["permission.network", () => NETWORK],
     env: ["permission.host", (what) => (what === undefined
-      ? "No environment variable of the host is visible unless it is granted with --env NAME."
-      : `Grant it with --env ${what}, or pass the value in with \`context\`.`)],
+      ? "Code sees an environment variable of the host only if it is granted."
+      : "Code sees a variable of the host only if it is granted; `context` can pass the value instead.")],
     run: ["permission.command", () => PROCESS],
     ffi: ["permission.host", () => "Libraries of the host cannot be loaded. Write it in TypeScript."],
     sys: ["permission.host", () => "The machine is hidden from the code. Input is in `context`."],
   };
+
+  /** The kinds that a grant of the same name would allow. */
+  const GRANTS = ["read", "write", "env"];
 
   /** The refusal Deno would give. */
   function refusal(kind, what) {
     const [code, hintFor] = KINDS[kind];
     const target = what === undefined ? undefined : String(what).slice(0, 300);
     const message = `Requires ${kind} access${target === undefined ? "" : ` to ${stringify(target)}`}`;
-    return new errors.NotCapable(message, { code, hint: hintFor(target) });
+    const missing = GRANTS.includes(kind) && target !== undefined
+      ? { __proto__: null, kind, name: target }
+      : undefined;
+    return new errors.NotCapable(message, { code, hint: hintFor(target), missing });
   }
 
   /** Refuses, and tells the host what was attempted. */
@@ -85,6 +91,7 @@
       copy.code = error.code;
       defineProperty(copy, "syscall", { value: error.syscall, configurable: true });
       defineProperty(copy, "hint", { value: error.hint, configurable: true });
+      defineProperty(copy, "missing", { value: error.missing, configurable: true });
       throw copy;
     }
   }

@@ -19,6 +19,7 @@
       super(message);
       define(this, "code", options?.code ?? "permission.host");
       define(this, "hint", options?.hint);
+      if (options?.missing !== undefined) define(this, "missing", options.missing);
     }
   }
   define(PermissionError.prototype, "name", "PermissionError");

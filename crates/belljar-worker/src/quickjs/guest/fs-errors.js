@@ -2,7 +2,7 @@
 //
 // Offers `native.fileErrors`: `failure(path, dest, intent)` makes the function that throws for one
 // operation, `pathText(path)` checks an argument that names a file.
-// The engine reads the hint when the error is not caught.
+// The engine reads the hint, and the grant that was missing, when the error is not caught.
 (function (native) {
   "use strict";
 
@@ -32,15 +32,10 @@
   }
 
   function hintForMissing(path, intent) {
-    const flag = intent === "write" ? "--write" : "--read";
-    if (isOutside(path)) {
-      return `Only /work, /tmp and granted paths exist here. Grant it with ${flag} ${path}`;
-    }
+    if (isOutside(path)) return "Only /work, /tmp and granted paths exist here.";
     const granted = grantedAt(path);
     if (granted !== undefined) return `It is granted under its host path: ${granted}`;
-    const isHosts = isBelow(path, "/tmp")
-      ? `. /tmp belongs to this run; to see a file of the host's /tmp, grant it with ${flag} ${path}`
-      : "";
+    const isHosts = isBelow(path, "/tmp") ? ". /tmp belongs to this run, not to the host." : "";
     if (intent === "write" && path.includes("/")) {
       const parent = JSON.stringify(parentOf(path));
       return `Make the directory first: fs.mkdirSync(${parent}, { recursive: true })${isHosts}`;
@@ -56,14 +51,22 @@
     }
     if (REFUSALS.includes(code)) {
       return intent === "write"
-        ? `Write in /work or /tmp, or grant the path with --write ${path}`
-        : `Grant it with --read ${path}`;
+        ? "Only /work, /tmp and paths granted for writing can be changed."
+        : "Only /work, /tmp and granted paths can be read.";
     }
     if (code === "ENOSPC" || code === "EDQUOT" || code === "EFBIG") {
       return "Files in /work and /tmp are at the limit: write less, or remove some.";
     }
     if (code === "EMFILE") return "Close files that are no longer needed.";
     return code === "EISDIR" ? "That is a directory: fs.readdirSync lists it." : undefined;
+  }
+
+  /** The grant that would help. Each reader asks for it in other words, so the host writes the sentence. */
+  function missingGrant(code, path, intent) {
+    const would = REFUSALS.includes(code)
+      ? path !== "/"
+      : code === "ENOENT" && (isOutside(path) || isBelow(path, "/tmp"));
+    return would ? { __proto__: null, kind: intent === "write" ? "write" : "read", name: path } : undefined;
   }
 
   /** The function by which one operation fails. */
@@ -82,6 +85,8 @@
       if (named && dest !== undefined) error.dest = dest;
       const hint = hintFor(code, dest ?? path, intent);
       if (hint !== undefined) defineProperty(error, "hint", { value: hint, configurable: true });
+      const missing = missingGrant(code, dest ?? path, intent);
+      if (missing !== undefined) defineProperty(error, "missing", { value: missing, configurable: true });
       const isRefused = REFUSALS.includes(code) || (code === "ENOENT" && isOutside(dest ?? path));
       if (isRefused) native.denied(`${syscall} ${quote(dest ?? path)}`);
       throw error;

@@ -23,7 +23,7 @@ use super::{mentions, modules::statement_at};
 /// The variable that holds a default export until the code has ended.
 const DEFAULT: &str = "$belljarDefault";
 
-/// What the code exports as its default.
+/// The default export of the code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum DefaultExport {
     /// A value.

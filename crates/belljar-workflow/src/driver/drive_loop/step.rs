@@ -212,7 +212,7 @@ where
     }
 }
 
-/// What an effect cancels.
+/// The instance and attempt that an effect cancels.
 fn cancelled(effect: &Effect) -> Option<(String, u32)> {
     let Effect::Cancel { instance, attempt } = effect else { return None };
     Some((instance.clone(), *attempt))

@@ -1,4 +1,4 @@
-//! What was committed comes back, at every checkpoint, after a restart.
+//! Committed values come back, at every checkpoint, after a restart.
 
 use std::time::Duration;
 

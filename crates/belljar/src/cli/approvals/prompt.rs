@@ -277,7 +277,7 @@ fn question(notice: &ApprovalNotice, wanted: Extent, style: TextStyle) -> (Strin
     (text, shown)
 }
 
-/// What each key for a wider yes allows, and the keys.
+/// The rules that the keys for a wider yes allow, and the keys.
 fn wider_choices(notice: &ApprovalNotice) -> (String, String) {
     let (mut rules, mut keys) = (String::new(), String::new());
     for scope in &notice.scopes {

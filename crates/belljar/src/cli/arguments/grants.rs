@@ -11,15 +11,15 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_pars
 
 /// The command that has the flags.
 pub(crate) trait GrantingCommand: fmt::Debug + Default + Send + Sync + 'static {
-    /// What `--help` says of a grant's flag, if the command has it.
+    /// The text of `--help` about a grant's flag, if the command has it.
     fn help(flag: GrantFlag) -> Option<&'static str>;
 }
 
 /// A command that has one workspace.
 pub(crate) trait WorkspaceCommand: GrantingCommand {
-    /// What `--help` says of `--workspace`.
+    /// The text of `--help` about `--workspace`.
     const WORKSPACE: &str;
-    /// What `--help` says of `--commit`.
+    /// The text of `--help` about `--commit`.
     const COMMIT: &str;
 }
 

@@ -88,11 +88,11 @@ Examples:
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Tools")]
 pub(crate) struct ToolArguments {
-    /// Tool the code may use, with * and ? as wildcards; no other tools then, and no approval is
-    /// needed for these unless a policy rule asks
+    /// Tool the code may use, with * and ? as wildcards. The code then has no other tools, and these
+    /// need no approval unless a policy rule asks
     #[arg(long = "tool", value_name = "SERVER__TOOL")]
     pub(crate) only: Vec<String>,
-    /// Purpose of the code, in words: it gets the five tools that fit best, those named with
+    /// Purpose of the code, in words. The code gets the five best-matching tools, those named with
     /// --tool, and no others
     #[arg(long, value_name = "TEXT")]
     pub(crate) intent: Option<String>,
@@ -292,7 +292,7 @@ pub(crate) struct DecideArguments {
     /// Ids, `apr_…`, or prefixes of them
     #[arg(value_name = "ID", required_unless_present = "run")]
     pub(crate) ids: Vec<String>,
-    /// All calls of this run that wait; not those that may have happened
+    /// All waiting calls of this run, except those that may have happened
     #[arg(long, value_name = "RUN", conflicts_with = "ids")]
     pub(crate) run: Option<String>,
     /// Print an array as JSON
@@ -315,17 +315,17 @@ pub(crate) struct UseArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct ToolsAcceptArguments {
-    /// Server of this project; its tools that only read are then not asked about
+    /// Server of this project, whose read-only tools Belljar then calls without asking
     #[arg(value_name = "SERVER")]
     pub(crate) server: String,
-    /// Take it back
+    /// Withdraw an earlier acceptance
     #[arg(long)]
     pub(crate) retract: bool,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ToolsCommand {
-    /// Accept a server of this project as it is configured now: its tools that only read do not ask
+    /// Accept a server of this project as it is configured now, so that its read-only tools do not ask
     Accept(ToolsAcceptArguments),
     /// List the tools of all servers, or of one
     #[command(after_help = LIST_EXAMPLES)]
@@ -410,13 +410,13 @@ pub(crate) struct ToolsCallArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct ToolsSearchArguments {
-    /// What you want to do, in words
+    /// Purpose of the wanted tools, in words
     #[arg(value_name = "INTENT")]
     pub(crate) intent: String,
     /// Most tools to show
     #[arg(short, value_name = "N", default_value_t = 5)]
     pub(crate) k: usize,
-    /// What the server might be about
+    /// Likely subject of the server
     #[arg(long, value_name = "TEXT")]
     pub(crate) server: Option<String>,
     /// Print an array as JSON

@@ -26,7 +26,7 @@ Examples:
 pub(crate) enum SessionCommand {
     /// Create a session and print its id
     New(SessionNewArguments),
-    /// Run code in a session; variables and files of earlier runs are there
+    /// Run code in a session, with the variables and files of earlier runs
     Exec(SessionExecArguments),
     /// Save variables and files of a session; print the checkpoint's id
     Checkpoint(SessionNamedArguments),
@@ -60,7 +60,7 @@ pub(crate) struct SessionNewArguments {
     /// repeatable
     #[arg(long = "net", value_name = "HOST[:PORT]")]
     pub(crate) hosts: Vec<String>,
-    /// Directory that the session sees a copy of as /work; the host must allow it
+    /// Directory that the session sees as a copy at /work; the host must allow it
     #[arg(long, value_name = "DIR")]
     pub(crate) workspace: Option<PathBuf>,
     /// End the session when it is unused for this long [default: 15m]

@@ -31,7 +31,7 @@ pub(super) struct StartNotice {
     then: Arc<dyn CallObserver>,
 }
 
-/// What a run waits for.
+/// The present cause of waiting.
 #[derive(Debug)]
 enum RunPhase {
     Servers,
@@ -39,7 +39,7 @@ enum RunPhase {
     Calls(Vec<String>),
 }
 
-/// What the person asked for.
+/// The options of the person that change notices.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NoticeOptions {
     pub(super) has_intent: bool,

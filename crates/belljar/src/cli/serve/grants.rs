@@ -1,4 +1,4 @@
-//! What clients of `serve` may ask for: the flags, and `[grants]` of the files.
+//! The grants that clients of `serve` may ask for: the flags, and `[grants]` of the files.
 //!
 //! A flag with a fault is an error. What a file states and this machine does not have is left out with a
 //! warning, so that one entry of the user's file does not keep every server from starting.
@@ -29,7 +29,7 @@ use crate::cli::{
     },
 };
 
-/// What the operator allows. Of the files' variables those count that are set in `variables`.
+/// The operator's permission. Of the files' variables those count that are set in `variables`.
 pub(super) fn allowed(
     arguments: &ServeArguments,
     settings: &GrantSettings,

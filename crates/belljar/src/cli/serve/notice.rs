@@ -1,4 +1,4 @@
-//! What `serve` tells its operator on standard error: how to connect, and servers that do not work.
+//! The notices of `serve` on standard error: how to connect, and which servers do not work.
 
 use std::{
     io::{self, IsTerminal as _, Write as _},

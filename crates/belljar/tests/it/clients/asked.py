@@ -54,6 +54,17 @@ def asked():
     return Asked(tool, arguments, given.mode, given.decide, given.files, given.stdio, given.http, given.token)
 
 
+def elicitation(decide):
+    """The answer of a person to a form, as the fields of an MCP result."""
+    match decide:
+        case "approve" | "deny":
+            return {"action": "accept", "content": {"approve": decide == "approve"}}
+        case "run" | "always":
+            return {"action": "accept", "content": {"decision": decide}}
+        case _:
+            return {"action": "cancel"}
+
+
 def answer(client, tools, structured, is_error, **files):
     name = f"{client} {version(client)}"
     print(json.dumps({"client": name, "tools": tools, "structured": structured, "isError": bool(is_error), **files}), flush=True)

@@ -2,7 +2,7 @@
 
 from contextlib import AsyncExitStack
 
-from asked import answer, run
+from asked import answer, elicitation, run
 from mcp import ClientSession, StdioServerParameters, types
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamablehttp_client
@@ -13,15 +13,7 @@ async def main(asked):
 
     async def elicit(_context, params):
         asked_for.append(params.message)
-        match asked.decide:
-            case "approve":
-                return types.ElicitResult(action="accept", content={"approve": True})
-            case "deny":
-                return types.ElicitResult(action="accept", content={"approve": False})
-            case "run" | "always":
-                return types.ElicitResult(action="accept", content={"decision": asked.decide})
-            case _:
-                return types.ElicitResult(action="cancel")
+        return types.ElicitResult(**elicitation(asked.decide))
 
     async with AsyncExitStack() as stack:
         if asked.url:

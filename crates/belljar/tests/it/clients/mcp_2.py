@@ -7,7 +7,7 @@ request again; the SDK does that by itself.
 from contextlib import AsyncExitStack
 
 import httpx2
-from asked import answer, run
+from asked import answer, elicitation, run
 from mcp import Client, types
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
@@ -18,15 +18,7 @@ async def main(asked):
 
     async def elicit(_context, params):
         asked_for.append(params.message)
-        match asked.decide:
-            case "approve":
-                return types.ElicitResult(action="accept", content={"approve": True})
-            case "deny":
-                return types.ElicitResult(action="accept", content={"approve": False})
-            case "run" | "always":
-                return types.ElicitResult(action="accept", content={"decision": asked.decide})
-            case _:
-                return types.ElicitResult(action="cancel")
+        return types.ElicitResult(**elicitation(asked.decide))
 
     async with AsyncExitStack() as stack:
         if asked.url:

@@ -1,19 +1,14 @@
 //! Arguments as people type them.
 
-use belljar_tools::{Annotations, Tool};
+use belljar_tools::Tool;
 use serde_json::{Value, json};
 
 use super::{named, read};
 
 fn tool() -> Tool {
     Tool {
-        server: "s".to_owned(),
-        name: "t".to_owned(),
-        title: None,
-        description: None,
         input_schema: json!({"properties": {"text": {"type": "string"}, "n": {"type": "integer"}}}),
-        output_schema: None,
-        annotations: Annotations::default(),
+        ..Tool::bare("s", "t")
     }
 }
 
