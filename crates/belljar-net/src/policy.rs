@@ -60,9 +60,9 @@ pub enum NetRefusal {
     /// Rules name the host, but not this method and path.
     #[error("no rule allows this method and path of the host")]
     Request,
-    /// Servers could read the path in different ways.
-    #[error("the path can be read in two ways")]
-    Path,
+    /// Servers could read the method or the path in different ways.
+    #[error("the method or the path can be read in two ways")]
+    Reading,
     /// A person was asked and said no.
     #[error("a person denied it")]
     NotApproved,
@@ -212,15 +212,20 @@ impl NetPolicy {
     ) -> Result<RequestDecision<'_>, NetRefusal> {
         self.check_granted(host, port)?;
         if is_ambiguous(path) {
-            return Err(NetRefusal::Path);
+            return Err(NetRefusal::Reading);
         }
-        let names = |rule: &NetRule| rule.names_request(method, path);
+        let may_name = |rule: &NetRule| rule.may_name_request(method, path);
         let rules = &*self.rules;
-        if rules.deny.iter().any(|rule| rule.names_to_deny(host, port) && names(rule)) {
+        if rules.deny.iter().any(|rule| rule.names_to_deny(host, port) && may_name(rule)) {
             return Err(NetRefusal::Denied);
         }
+        let names = |rule: &NetRule| rule.names_request(method, path);
         if let Some(rule) = most_exact(&rules.ask, host, port, names) {
             return Ok(RequestDecision::Ask(rule));
+        }
+        // A yes would cover a request that the rule does not name.
+        if most_exact(&rules.ask, host, port, may_name).is_some() {
+            return Err(NetRefusal::Reading);
         }
         let allow = most_exact(&rules.allow, host, port, names);
         allow.map(RequestDecision::Allow).ok_or(NetRefusal::Request)
