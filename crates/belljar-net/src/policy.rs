@@ -7,6 +7,7 @@ use thiserror::Error;
 use crate::{
     address::AddressClass,
     host::{DomainName, RemoteHost, RemoteHostError},
+    log::Destination,
     path::is_ambiguous,
     pattern::HostPattern,
     request::RequestFault,
@@ -109,8 +110,11 @@ pub enum NetRefusal {
         port: u16,
     },
     /// The host has as many connections as it may have.
-    #[error("the run has all the connections to this host that it may have")]
-    HostConnections,
+    #[error("the run has the {most} connections to this host that it may have at the same time")]
+    HostConnections {
+        /// How many it may have.
+        most: usize,
+    },
     /// The request itself is at fault.
     #[error("{0}")]
     Fault(RequestFault),
@@ -121,8 +125,17 @@ pub enum NetRefusal {
     #[error("plain HTTP to port 443")]
     PlainHttp,
     /// The run has moved all the bytes it may.
-    #[error("the run has moved all the bytes it may")]
-    Bytes,
+    #[error("the run has moved the {most} bytes (net_bytes) that it may move in one direction")]
+    Bytes {
+        /// How many it may move.
+        most: u64,
+    },
+    /// The run has made all the connections it may.
+    #[error("the run has made the {most} connections (net_connections) that it may make")]
+    Connections {
+        /// How many it may make.
+        most: u32,
+    },
     /// The connection could not be written to the audit log.
     #[error("the connection could not be recorded")]
     NotRecorded,
@@ -259,9 +272,14 @@ fn refusal_of<'a>(
 }
 
 impl NetRefusal {
-    /// Whether an operator could allow it with `--net`.
-    pub fn is_for_lack_of_rule(&self) -> bool {
-        matches!(self, Self::Host | Self::Port)
+    /// The refusal of a connection, with the flag that would allow it if there is one.
+    pub fn with_remedy(&self, destination: &Destination) -> String {
+        match self {
+            Self::Host | Self::Port => format!("{self}; to allow it: --net {destination}"),
+            Self::Connections { .. } => format!("{self}; to allow more: --max-net"),
+            Self::Bytes { .. } => format!("{self}; to allow more: --max-net-bytes"),
+            _ => self.to_string(),
+        }
     }
 }
 

@@ -12,17 +12,17 @@ use std::{
     time::SystemTime,
 };
 
-use belljar_contract::{ErrorCode, RunError};
+use belljar_contract::{ErrorCode, Limits, RunError};
 use belljar_jail::{NetworkAccess, PROXY_PORT};
 use belljar_net::{
     BelljarPorts, ConnectionApprover, ConnectionEvent, ConnectionLog, ConnectionOutcome,
-    HostPattern, LogFailure, NetLimits, NetPolicy, NetRules, NoApprover, ProxyContext,
+    HostPattern, LogFailure, NetLimits, NetPolicy, NetRefusal, NetRules, NoApprover, ProxyContext,
     RunAuthority, SystemResolver, TlsClient, serve,
 };
 use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_send_buffer_size};
 use tokio::{
     net::TcpListener,
-    sync::{mpsc, oneshot},
+    sync::{mpsc, oneshot, watch},
     task::JoinHandle,
 };
 
@@ -42,6 +42,7 @@ const MAX_BLOCKED_LINES: usize = 100;
 /// The proxy of one run. Dropping it ends all connections.
 #[derive(Debug)]
 pub(crate) struct RunNetwork {
+    excess: NetworkExcess,
     lines: Option<mpsc::UnboundedReceiver<String>>,
     stop: Option<oneshot::Sender<()>>,
     serving: JoinHandle<io::Result<()>>,
@@ -58,9 +59,14 @@ pub struct NetworkOptions {
     pub approver: Option<Arc<dyn ConnectionApprover>>,
 }
 
+/// Says when the network of a run goes over one of its limits. Without a network it never does.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct NetworkExcess(Option<watch::Receiver<Option<RunError>>>);
+
 /// Sends lines to the run's own log, and passes reports on.
 #[derive(Debug)]
 struct RunLog {
+    excess: watch::Sender<Option<RunError>>,
     lines: mpsc::UnboundedSender<String>,
     sent: AtomicUsize,
     next: Option<Arc<dyn ConnectionLog>>,
@@ -121,6 +127,7 @@ impl RunNetwork {
         listener: OwnedFd,
         RunReach { policy, authority }: RunReach,
         options: NetworkOptions,
+        limits: &Limits,
     ) -> io::Result<Self> {
         // Connections inherit the sizes.
         set_socket_recv_buffer_size(&listener, QUEUE_BYTES)?;
@@ -129,10 +136,16 @@ impl RunNetwork {
         listener.set_nonblocking(true)?;
         let listener = TcpListener::from_std(listener)?;
         let (sender, lines) = mpsc::unbounded_channel();
-        let log = Arc::new(RunLog { lines: sender, sent: AtomicUsize::new(0), next: options.log });
+        let (excess, is_over) = watch::channel(None);
+        let (sent, next) = (AtomicUsize::new(0), options.log);
+        let log = Arc::new(RunLog { excess, lines: sender, sent, next });
         let context = ProxyContext {
             policy,
-            limits: NetLimits::default(),
+            limits: NetLimits {
+                total: limits.net_connections,
+                bytes: limits.net_bytes,
+                ..NetLimits::default()
+            },
             resolver: Arc::new(SystemResolver),
             log,
             approver: options.approver.unwrap_or_else(|| Arc::new(NoApprover)),
@@ -144,7 +157,13 @@ impl RunNetwork {
         let serving = tokio::spawn(serve(listener, context, async {
             let _ = stopped.await;
         }));
-        Ok(Self { lines: Some(lines), stop: Some(stop), serving })
+        let excess = NetworkExcess(Some(is_over));
+        Ok(Self { excess, lines: Some(lines), stop: Some(stop), serving })
+    }
+
+    /// Says when the run has to end because of its network.
+    pub(crate) fn excess(&self) -> NetworkExcess {
+        self.excess.clone()
     }
 
     /// The lines for the log of the run, while it goes on. There is one receiver of them.
@@ -159,6 +178,38 @@ impl RunNetwork {
     }
 }
 
+impl NetworkExcess {
+    /// The error of the run, if a limit was exceeded.
+    pub(crate) fn error(&self) -> Option<RunError> {
+        self.0.as_ref().and_then(|error| error.borrow().clone())
+    }
+
+    /// Waits until a limit is exceeded.
+    pub(crate) async fn reached(mut self) -> RunError {
+        if let Some(error) = &mut self.0
+            && let Ok(error) = error.wait_for(Option::is_some).await
+            && let Some(error) = error.clone()
+        {
+            return error;
+        }
+        std::future::pending().await
+    }
+}
+
+/// The error of a run that a refusal ends; `None` if it may go on.
+fn error_of(refusal: &NetRefusal) -> Option<RunError> {
+    let (code, most) = match refusal {
+        NetRefusal::Connections { most } => {
+            (ErrorCode::LimitNetConnections, format!("{most} network connections"))
+        }
+        NetRefusal::Bytes { most } => {
+            (ErrorCode::LimitNetBytes, format!("{most} network bytes in one direction"))
+        }
+        _ => return None,
+    };
+    Some(RunError::new(code, format!("the run went over its {most}")))
+}
+
 impl Drop for RunNetwork {
     fn drop(&mut self) {
         self.serving.abort();
@@ -171,13 +222,17 @@ impl ConnectionLog for RunLog {
         event: &'a ConnectionEvent,
     ) -> Pin<Box<dyn Future<Output = Result<(), LogFailure>> + Send + 'a>> {
         if let ConnectionOutcome::Refused(refusal) = &event.outcome {
+            if let Some(error) = error_of(refusal) {
+                self.excess.send_if_modified(|known| {
+                    let is_first = known.is_none();
+                    known.get_or_insert(error);
+                    is_first
+                });
+            }
             let destination = &event.destination;
-            let hint = match refusal.is_for_lack_of_rule() {
-                true => format!("; to allow it: --net {destination}"),
-                false => String::new(),
-            };
             if self.sent.fetch_add(1, Ordering::Relaxed) < MAX_BLOCKED_LINES {
-                let line = format!("[blocked] network: {}: {refusal}{hint}", event.subject());
+                let refusal = refusal.with_remedy(destination);
+                let line = format!("[blocked] network: {}: {refusal}", event.subject());
                 // The run may have ended.
                 let _ = self.lines.send(line);
             }
