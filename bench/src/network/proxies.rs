@@ -112,6 +112,7 @@ impl NetworkClient for BelljarClient {
         let net = format!("{HOST}:{}", self.port);
         let mut command = command(&self.belljar);
         command.args(["run", "--json", "-l", "python", "--permissive", "--timeout", "10m"]);
+        command.args(["--max-net", "1000000", "--max-net-bytes", "64GiB"]);
         command.args(["--net", &net, "-c", &code]);
         command.env("HOME", &self.home).env("SSL_CERT_FILE", &self.authority);
         command.current_dir(&self.home).env_remove("XDG_CONFIG_HOME");

@@ -135,8 +135,7 @@ impl ProxyState {
         let limit = context.limits.connect;
         let place = self.places.take(host, limit).await;
         let most = context.limits.connections_per_host;
-        let place =
-            place.ok_or(ConnectFailure::Refused(NetRefusal::HostConnections { most }))?;
+        let place = place.ok_or(ConnectFailure::Refused(NetRefusal::HostConnections { most }))?;
         let connecting = connect(&*context.resolver, &*context.ports, rule, host, port);
         let timed_out = || Err(ConnectFailure::Io(io::ErrorKind::TimedOut.into()));
         let connected = timeout(limit, connecting).await.unwrap_or_else(|_| timed_out());

@@ -3,13 +3,12 @@
 use std::{
     future::Future,
     io,
-    os::fd::OwnedFd,
     pin::Pin,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
-    time::SystemTime,
+    time::{Duration, SystemTime},
 };
 
 use belljar_contract::{ErrorCode, Limits, RunError};
@@ -24,9 +23,10 @@ use tokio::{
     net::TcpListener,
     sync::{mpsc, oneshot, watch},
     task::JoinHandle,
+    time::{MissedTickBehavior, interval},
 };
 
-use crate::certificates;
+use crate::{cell::CellSockets, certificates, socket_list::SocketList};
 
 /// The variables by which programs find their proxy.
 const PROXY_VARIABLES: [&str; 6] =
@@ -36,6 +36,8 @@ const NODE_VARIABLE: &str = "NODE_USE_ENV_PROXY";
 /// The size of each queue at the host's end of a connection. It is kernel memory that no limit of the
 /// cell counts.
 const QUEUE_BYTES: usize = 64 * 1024;
+/// How often the host measures the memory of connections.
+const SAMPLE_EVERY: Duration = Duration::from_millis(20);
 /// Further refusals of one run leave no line.
 const MAX_BLOCKED_LINES: usize = 100;
 
@@ -46,6 +48,7 @@ pub(crate) struct RunNetwork {
     lines: Option<mpsc::UnboundedReceiver<String>>,
     stop: Option<oneshot::Sender<()>>,
     serving: JoinHandle<io::Result<()>>,
+    queues: JoinHandle<()>,
 }
 
 /// The network of a run, beside the hosts that its request names.
@@ -63,10 +66,12 @@ pub struct NetworkOptions {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct NetworkExcess(Option<watch::Receiver<Option<RunError>>>);
 
+type ExcessSender = watch::Sender<Option<RunError>>;
+
 /// Sends lines to the run's own log, and passes reports on.
 #[derive(Debug)]
 struct RunLog {
-    excess: watch::Sender<Option<RunError>>,
+    excess: Arc<ExcessSender>,
     lines: mpsc::UnboundedSender<String>,
     sent: AtomicUsize,
     next: Option<Arc<dyn ConnectionLog>>,
@@ -124,7 +129,7 @@ pub(crate) fn variables() -> impl Iterator<Item = (String, String)> {
 impl RunNetwork {
     /// Starts the proxy on a cell's listener.
     pub(crate) fn start(
-        listener: OwnedFd,
+        CellSockets { listener, list }: CellSockets,
         RunReach { policy, authority }: RunReach,
         options: NetworkOptions,
         limits: &Limits,
@@ -138,6 +143,8 @@ impl RunNetwork {
         let (sender, lines) = mpsc::unbounded_channel();
         let (excess, is_over) = watch::channel(None);
         let (sent, next) = (AtomicUsize::new(0), options.log);
+        let excess = Arc::new(excess);
+        let queues = tokio::spawn(watch_queues(list, limits.memory, excess.clone()));
         let log = Arc::new(RunLog { excess, lines: sender, sent, next });
         let context = ProxyContext {
             policy,
@@ -158,7 +165,7 @@ impl RunNetwork {
             let _ = stopped.await;
         }));
         let excess = NetworkExcess(Some(is_over));
-        Ok(Self { excess, lines: Some(lines), stop: Some(stop), serving })
+        Ok(Self { excess, lines: Some(lines), stop: Some(stop), serving, queues })
     }
 
     /// Says when the run has to end because of its network.
@@ -198,20 +205,63 @@ impl NetworkExcess {
 
 /// The error of a run that a refusal ends; `None` if it may go on.
 fn error_of(refusal: &NetRefusal) -> Option<RunError> {
-    let (code, most) = match refusal {
-        NetRefusal::Connections { most } => {
-            (ErrorCode::LimitNetConnections, format!("{most} network connections"))
-        }
-        NetRefusal::Bytes { most } => {
-            (ErrorCode::LimitNetBytes, format!("{most} network bytes in one direction"))
-        }
+    let (code, most, hint) = match refusal {
+        NetRefusal::Connections { most } => (
+            ErrorCode::LimitNetConnections,
+            format!("{most} network connections"),
+            "use connections for more than one request, or ask for more with --max-net",
+        ),
+        NetRefusal::Bytes { most } => (
+            ErrorCode::LimitNetBytes,
+            format!("{most} network bytes in one direction"),
+            "ask for more with --max-net-bytes",
+        ),
         _ => return None,
     };
-    Some(RunError::new(code, format!("the run went over its {most}")))
+    Some(RunError::new(code, format!("the run went over its {most}")).with_hint(hint))
+}
+
+/// Ends a run; the first reason counts.
+fn exceed(excess: &ExcessSender, error: RunError) {
+    excess.send_if_modified(|known| {
+        let is_first = known.is_none();
+        known.get_or_insert(error);
+        is_first
+    });
+}
+
+/// Watches the kernel's memory of all connections, which may hold as much as the run itself.
+async fn watch_queues(list: SocketList, most: u64, excess: Arc<ExcessSender>) {
+    let mut sample = interval(SAMPLE_EVERY);
+    sample.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        sample.tick().await;
+        match list.memory_bytes() {
+            Ok(bytes) if bytes <= most => {}
+            Ok(_) => {
+                let most = most >> 20;
+                let message = format!(
+                    "the connections of the run hold more than {most} MiB that nobody has read"
+                );
+                let error = RunError::new(ErrorCode::LimitMemory, message);
+                return exceed(
+                    &excess,
+                    error.with_hint(
+                        "read from connections, close them, or ask for more with --memory",
+                    ),
+                );
+            }
+            Err(error) => {
+                let message = format!("could not measure the memory of connections: {error}");
+                return exceed(&excess, RunError::new(ErrorCode::SandboxFailed, message));
+            }
+        }
+    }
 }
 
 impl Drop for RunNetwork {
     fn drop(&mut self) {
+        self.queues.abort();
         self.serving.abort();
     }
 }
@@ -223,11 +273,7 @@ impl ConnectionLog for RunLog {
     ) -> Pin<Box<dyn Future<Output = Result<(), LogFailure>> + Send + 'a>> {
         if let ConnectionOutcome::Refused(refusal) = &event.outcome {
             if let Some(error) = error_of(refusal) {
-                self.excess.send_if_modified(|known| {
-                    let is_first = known.is_none();
-                    known.get_or_insert(error);
-                    is_first
-                });
+                exceed(&self.excess, error);
             }
             let destination = &event.destination;
             if self.sent.fetch_add(1, Ordering::Relaxed) < MAX_BLOCKED_LINES {

@@ -207,7 +207,8 @@ pub(crate) fn serve_by(program: &str, place: &Place, arguments: &[&str]) -> Runn
     serve_as(place.command(program), place, arguments)
 }
 
-fn serve_as(mut command: Command, place: &Place, arguments: &[&str]) -> RunningServer {
+/// The same by a command that is prepared already.
+pub(crate) fn serve_as(mut command: Command, place: &Place, arguments: &[&str]) -> RunningServer {
     let log = place.path().join("serve.log");
     let child = command
         .args(["serve", "--http", "127.0.0.1:0"])
