@@ -45,7 +45,8 @@ impl Default for NetLimits {
             total: 64,
             bytes: 1 << 30,
             connections: 32,
-            connections_per_host: 16,
+            // Above what usual clients keep idle, so that those that wait get a place.
+            connections_per_host: 24,
             connect: Duration::from_secs(10),
             head: Duration::from_secs(10),
         }
