@@ -18,7 +18,7 @@ use super::{
     stats::Times,
 };
 use https_server::HttpsServer;
-use proxies::{BelljarClient, ClientFigures, HostClient, NetworkClient, SrtClient, TinyProxy};
+use proxies::{BelljarClient, ClientFigures, NetworkClient, OutsideClient, SrtClient, TinyProxy};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Cases take turns, so that a busy moment of the machine affects all of them.
@@ -50,7 +50,7 @@ pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<BenchRow>> {
     let mut cases = vec![
         ClientCase::new("belljar, tunnel", VERSION, BelljarClient::tunnel(bench, &server)?),
         ClientCase::new("belljar, TLS ended", VERSION, BelljarClient::seeing(bench, &server)?),
-        ClientCase::new("direct", &python.version, HostClient::direct(&python, &server)),
+        ClientCase::new("direct", &python.version, OutsideClient::direct(&python, &server)),
     ];
     match &proxy {
         Some(proxy) => {

@@ -52,7 +52,7 @@ pub(super) struct BelljarClient {
 }
 
 /// The client on this machine.
-pub(super) struct HostClient<'a> {
+pub(super) struct OutsideClient<'a> {
     python: PathBuf,
     authority: PathBuf,
     port: u16,
@@ -139,7 +139,7 @@ impl NetworkClient for BelljarClient {
     }
 }
 
-impl<'a> HostClient<'a> {
+impl<'a> OutsideClient<'a> {
     /// Without a proxy.
     pub(super) fn direct(python: &PythonPeer, server: &HttpsServer) -> Self {
         let HttpsServer { port, authority, .. } = server;
@@ -148,7 +148,7 @@ impl<'a> HostClient<'a> {
     }
 }
 
-impl NetworkClient for HostClient<'_> {
+impl NetworkClient for OutsideClient<'_> {
     fn run(&self, requests: u32, bytes: u64) -> anyhow::Result<ClientFigures> {
         let call = call(self.port, requests, bytes);
         let code = format!("{CLIENT}\n\nimport json\nprint(json.dumps({call}))");
@@ -225,8 +225,8 @@ impl TinyProxy {
         bail!("tinyproxy does not listen")
     }
 
-    pub(super) fn client(&self, python: &PythonPeer, server: &HttpsServer) -> HostClient<'_> {
-        HostClient { proxy: Some(self), ..HostClient::direct(python, server) }
+    pub(super) fn client(&self, python: &PythonPeer, server: &HttpsServer) -> OutsideClient<'_> {
+        OutsideClient { proxy: Some(self), ..OutsideClient::direct(python, server) }
     }
 }
 

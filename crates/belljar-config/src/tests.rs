@@ -281,7 +281,7 @@ fn a6_unknown_keys_are_rejected_with_their_line() {
       |
     1 | [limit]
       |  ^^^^^
-    unknown field `limit`, expected one of `limits`, `engines`, `mcp_servers`, `permissions`, `results`, `cache`, `workflows`, `retention`, `audit`, `workspace`, `grants`
+    unknown field `limit`, expected one of `limits`, `engines`, `mcp_servers`, `permissions`, `results`, `cache`, `workflows`, `retention`, `audit`, `workspace`, `grants`, `net`
     ");
     insta::assert_snapshot!(broken("[limits.maximum.maximum]\n"), @r"
     TOML parse error at line 1, column 17

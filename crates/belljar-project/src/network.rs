@@ -31,7 +31,7 @@ pub struct ClientHosts {
 
 /// Why hosts are not given.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum HostRefusal {
+pub(crate) enum HostsRefusal {
     /// A text is no pattern.
     Malformed(String),
     /// No rule names this pattern; the patterns that there are.
@@ -78,17 +78,17 @@ impl ClientHosts {
         };
         match within(&self.rules, asked) {
             Ok(hosts) => Ok(hosts),
-            Err(HostRefusal::Malformed(fault)) => {
+            Err(HostsRefusal::Malformed(fault)) => {
                 Err(RunError::new(ErrorCode::RequestInvalid, fault).with_hint(PATTERNS))
             }
-            Err(HostRefusal::NotAllowed(host, known)) => {
+            Err(HostsRefusal::NotAllowed(host, known)) => {
                 let known = match known.is_empty() {
                     true => String::new(),
                     false => format!("; allowed: {}", known.join(", ")),
                 };
                 error(format!("reaching {host} is not allowed here{known}"), allow(&host))
             }
-            Err(HostRefusal::None) => {
+            Err(HostsRefusal::None) => {
                 error("reaching any host is not allowed here".to_owned(), allow("HOST"))
             }
         }
@@ -104,7 +104,7 @@ fn allow(host: &str) -> String {
 }
 
 /// The hosts that are asked for, if the rules name all of them. `All` is every host that they name.
-pub(crate) fn within(rules: &NetRules, asked: &Access) -> Result<Vec<String>, HostRefusal> {
+pub(crate) fn within(rules: &NetRules, asked: &Access) -> Result<Vec<String>, HostsRefusal> {
     let known = || {
         let mut known: Vec<String> = rules.patterns().map(ToString::to_string).collect();
         known.sort();
@@ -113,14 +113,14 @@ pub(crate) fn within(rules: &NetRules, asked: &Access) -> Result<Vec<String>, Ho
     };
     match asked {
         Access::None => Ok(Vec::new()),
-        Access::All if rules.is_empty() => Err(HostRefusal::None),
+        Access::All if rules.is_empty() => Err(HostsRefusal::None),
         Access::All => Ok(known()),
         Access::Only(hosts) => {
             let given = hosts.iter().map(|text| {
                 let host = pattern(text)?;
                 match rules.may_reach(&host) {
                     true => Ok(host.to_string()),
-                    false => Err(HostRefusal::NotAllowed(host.to_string(), known())),
+                    false => Err(HostsRefusal::NotAllowed(host.to_string(), known())),
                 }
             });
             given.collect()
@@ -128,9 +128,9 @@ pub(crate) fn within(rules: &NetRules, asked: &Access) -> Result<Vec<String>, Ho
     }
 }
 
-fn pattern(text: &str) -> Result<HostPattern, HostRefusal> {
+fn pattern(text: &str) -> Result<HostPattern, HostsRefusal> {
     text.parse()
-        .map_err(|error: belljar_net::PatternError| HostRefusal::Malformed(error.to_string()))
+        .map_err(|error: belljar_net::PatternError| HostsRefusal::Malformed(error.to_string()))
 }
 
 /// The patterns of hosts that were given as text.

@@ -98,7 +98,8 @@ fn n1_faults_name_the_file_and_the_line() {
         (
             "deny = ['127.1']",
             "",
-            "user.toml, line 2: net.deny: `127.1`: an address must be in its usual form, as in 192.0.2.1",
+            "user.toml, line 2: net.deny: `127.1`: write an IPv4 address as four decimal numbers, \
+             an IPv6 address in brackets",
         ),
         (
             "allow = [{ host = 'a.test', paths = ['x'] }]",

@@ -174,9 +174,8 @@ impl Executor {
         let tools = stored.tools.clone();
         let max_output_tokens = stored.max_output_tokens;
         let report = stored.report.clone().unwrap_or_default();
-        let hosts = stored.hosts.clone();
         let execution = Execution {
-            hosts,
+            hosts: stored.hosts.clone(),
             tools,
             max_output_tokens,
             observer,

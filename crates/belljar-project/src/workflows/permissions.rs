@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::{ProjectWorkflowError, walk};
 use crate::{
     Executor,
-    network::{self, HostRefusal, PATTERNS},
+    network::{self, HostsRefusal, PATTERNS},
 };
 
 /// How to allow more: the flags and the commands that take them.
@@ -104,11 +104,11 @@ impl WorkflowPermissions {
         let rules = executor.host_rules(&self.hosts);
         let rules = rules.map_err(|error| denied(error.message))?;
         network::within(&rules, asked).map_err(|refusal| match refusal {
-            HostRefusal::Malformed(fault) => denied(format!("{fault}; {PATTERNS}")),
-            HostRefusal::NotAllowed(host, _) => {
+            HostsRefusal::Malformed(fault) => denied(format!("{fault}; {PATTERNS}")),
+            HostsRefusal::NotAllowed(host, _) => {
                 beyond(format!("reaching {host} is not allowed here"), NET)
             }
-            HostRefusal::None => beyond("reaching any host is not allowed here".to_owned(), NET),
+            HostsRefusal::None => beyond("reaching any host is not allowed here".to_owned(), NET),
         })
     }
 

@@ -1,3 +1,5 @@
+//! The bundle of certificates that a cell gets.
+
 use super::*;
 
 #[test]
