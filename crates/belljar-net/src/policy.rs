@@ -274,11 +274,14 @@ fn refusal_of<'a>(
 impl NetRefusal {
     /// The refusal of a connection, with the flag that would allow it if there is one.
     pub fn with_remedy(&self, destination: &Destination) -> String {
-        match self {
-            Self::Host | Self::Port => format!("{self}; to allow it: --net {destination}"),
-            Self::Connections { .. } => format!("{self}; to allow more: --max-net"),
-            Self::Bytes { .. } => format!("{self}; to allow more: --max-net-bytes"),
-            _ => self.to_string(),
+        if matches!(self, Self::Host | Self::Port) {
+            format!("{self}; to allow it: --net {destination}")
+        } else if matches!(self, Self::Connections { .. }) {
+            format!("{self}; to allow more: --max-net")
+        } else if matches!(self, Self::Bytes { .. }) {
+            format!("{self}; to allow more: --max-net-bytes")
+        } else {
+            self.to_string()
         }
     }
 }

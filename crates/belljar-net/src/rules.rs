@@ -171,7 +171,13 @@ impl NetRule {
             AddressClass::Metadata | AddressClass::LinkLocal | AddressClass::Embedded => {
                 self.pattern.is_address()
             }
-            _ => self.includes_own_addresses(),
+            AddressClass::Loopback
+            | AddressClass::Unspecified
+            | AddressClass::Private
+            | AddressClass::CarrierNat
+            | AddressClass::Multicast
+            | AddressClass::Documentation
+            | AddressClass::Reserved => self.includes_own_addresses(),
         };
         if is_within { Ok(()) } else { Err(NetRefusal::Address { address, class }) }
     }

@@ -205,20 +205,18 @@ impl NetworkExcess {
 
 /// The error of a run that a refusal ends; `None` if it may go on.
 fn error_of(refusal: &NetRefusal) -> Option<RunError> {
-    let (code, most, hint) = match refusal {
-        NetRefusal::Connections { most } => (
-            ErrorCode::LimitNetConnections,
-            format!("{most} network connections"),
-            "use connections for more than one request, or ask for more with --max-net",
-        ),
-        NetRefusal::Bytes { most } => (
-            ErrorCode::LimitNetBytes,
-            format!("{most} network bytes in one direction"),
-            "ask for more with --max-net-bytes",
-        ),
-        _ => return None,
-    };
-    Some(RunError::new(code, format!("the run went over its {most}")).with_hint(hint))
+    let over = |code, most: String| RunError::new(code, format!("the run went over its {most}"));
+    if let NetRefusal::Connections { most } = refusal {
+        let hint = "use connections for more than one request, or ask for more with --max-net";
+        let most = format!("{most} network connections");
+        return Some(over(ErrorCode::LimitNetConnections, most).with_hint(hint));
+    }
+    if let NetRefusal::Bytes { most } = refusal {
+        let most = format!("{most} network bytes in one direction");
+        let hint = "ask for more with --max-net-bytes";
+        return Some(over(ErrorCode::LimitNetBytes, most).with_hint(hint));
+    }
+    None
 }
 
 /// Ends a run; the first reason counts.

@@ -122,10 +122,12 @@ impl AuditedConnections {
 
 /// The code of a refusal in the audit log.
 const fn code_of(refusal: &NetRefusal) -> ErrorCode {
-    match refusal {
-        NetRefusal::Connections { .. } => ErrorCode::LimitNetConnections,
-        NetRefusal::Bytes { .. } => ErrorCode::LimitNetBytes,
-        _ => ErrorCode::PermissionNetwork,
+    if matches!(refusal, NetRefusal::Connections { .. }) {
+        ErrorCode::LimitNetConnections
+    } else if matches!(refusal, NetRefusal::Bytes { .. }) {
+        ErrorCode::LimitNetBytes
+    } else {
+        ErrorCode::PermissionNetwork
     }
 }
 

@@ -6,7 +6,7 @@ use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},
     net::{TcpListener, TcpStream},
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::{Child, Stdio},
     sync::{
         Arc, Barrier,
         atomic::{AtomicI32, Ordering},
@@ -128,8 +128,8 @@ time.sleep(600)"
 }
 
 /// The number of sockets in the network namespace of a process, and the kernel memory that they hold.
-fn sockets(pid: u32) -> (usize, u64) {
-    let mut command = Command::new("nsenter");
+fn sockets(place: &Place, pid: u32) -> (usize, u64) {
+    let mut command = place.command("nsenter");
     command.arg(format!("--net=/proc/{pid}/ns/net")).args(["ss", "--tcp", "--memory", "-naOH"]);
     let listed = outcome(command.output().expect("nsenter starts"));
     assert_eq!(listed.status, Some(0), "{listed:?}");
@@ -177,7 +177,7 @@ fn n5_the_kernel_memory_of_all_connections_is_bounded() {
     let mut line = String::new();
     let mut stdout = BufReader::new(child.stdout.take().expect("a pipe"));
     stdout.read_line(&mut line).expect("text");
-    let (count, bytes) = sockets(guest_of(child.id()));
+    let (count, bytes) = sockets(&place, guest_of(child.id()));
     end(&mut child);
     let all: usize = line.trim().strip_prefix("filled ").map_or(0, |all| all.parse().unwrap());
     eprintln!("{all} connections, {count} sockets: {} MB of kernel memory", bytes / 1_000_000);
