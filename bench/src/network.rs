@@ -1,5 +1,5 @@
 //! `network`: HTTPS requests of Python through the proxy of a cell, beside the same program without a
-//! proxy and through tinyproxy.
+//! proxy, through tinyproxy and in the sandbox of srt.
 //!
 //! Client and server are the same in every case; the client itself takes the times. All of it happens
 //! on `lo`, so a difference between two cases is the cost of the proxy. CPU time is that of the client
@@ -18,7 +18,7 @@ use super::{
     stats::Times,
 };
 use https_server::HttpsServer;
-use proxies::{BelljarClient, ClientFigures, NetworkClient, OutsideClient, TinyProxy};
+use proxies::{BelljarClient, ClientFigures, NetworkClient, OutsideClient, SrtClient, TinyProxy};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Cases take turns, so that a busy moment of the machine affects all of them.
@@ -58,6 +58,13 @@ pub(super) fn measure(bench: &Bench<'_>) -> anyhow::Result<Vec<BenchRow>> {
             cases.push(ClientCase::new("tinyproxy", version, proxy.client(&python, &server)));
         }
         None => bench.omissions.missing("tinyproxy"),
+    }
+    match &bench.peers.srt {
+        Some(peer) => {
+            let client = SrtClient::new(bench, peer, &python, &server)?;
+            cases.push(ClientCase::new("srt", &peer.version, client));
+        }
+        None => bench.omissions.missing("srt"),
     }
     let requests = (2 * bench.arguments.n).div_ceil(ROUNDS);
     let bytes = BYTES_PER_RUN * u64::from(bench.arguments.n) / u64::from(ROUNDS);

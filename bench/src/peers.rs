@@ -35,6 +35,8 @@ pub(super) struct Peers {
     pub(super) bash: Option<PeerProgram>,
     pub(super) bubblewrap: Option<PeerProgram>,
     pub(super) tinyproxy: Option<PeerProgram>,
+    /// Anthropic's sandbox runtime.
+    pub(super) srt: Option<PeerProgram>,
 }
 
 /// Any other program to compare with; it does not run our scripts.
@@ -71,6 +73,7 @@ impl Peers {
             bash: tool("bash"),
             bubblewrap: tool("bwrap"),
             tinyproxy: tool("tinyproxy"),
+            srt: tool("srt"),
         }
     }
 

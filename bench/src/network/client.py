@@ -1,8 +1,9 @@
+import base64
 import http.client
 import os
 import ssl
 import time
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 
 def measure(host, port, requests, size):
@@ -16,7 +17,11 @@ def measure(host, port, requests, size):
             return http.client.HTTPSConnection(host, port, context=context)
         at = urlsplit(proxy)
         connection = http.client.HTTPSConnection(at.hostname, at.port, context=context)
-        connection.set_tunnel(host, port)
+        headers = {}
+        if at.username:
+            pair = f"{unquote(at.username)}:{unquote(at.password)}"
+            headers["Proxy-Authorization"] = "Basic " + base64.b64encode(pair.encode()).decode()
+        connection.set_tunnel(host, port, headers)
         return connection
 
     def get(connection, size):

@@ -1,4 +1,4 @@
-//! The client, started in each of the ways to the server, and tinyproxy.
+//! The client, started in each of the ways to the server: in a cell, beside tinyproxy, in srt.
 
 use std::{
     fs,
@@ -11,10 +11,15 @@ use std::{
 
 use anyhow::{Context as _, bail, ensure};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::https_server::{HOST, HttpsServer};
-use crate::{Bench, peers::command, processes, program, python_peer::PythonPeer};
+use crate::{
+    Bench,
+    peers::{PeerProgram, command},
+    processes, program,
+    python_peer::PythonPeer,
+};
 
 const CLIENT: &str = include_str!("client.py");
 
@@ -52,6 +57,15 @@ pub(super) struct OutsideClient<'a> {
     authority: PathBuf,
     port: u16,
     proxy: Option<&'a TinyProxy>,
+}
+
+/// The client in the sandbox of srt.
+pub(super) struct SrtClient {
+    srt: PathBuf,
+    settings: PathBuf,
+    script: PathBuf,
+    python: PathBuf,
+    authority: PathBuf,
 }
 
 /// A proxy that many use, killed when this is dropped.
@@ -112,6 +126,7 @@ impl NetworkClient for BelljarClient {
         let net = format!("{HOST}:{}", self.port);
         let mut command = command(&self.belljar);
         command.args(["run", "--json", "-l", "python", "--permissive", "--timeout", "10m"]);
+        command.args(["--max-net", "1000000", "--max-net-bytes", "64GiB"]);
         command.args(["--net", &net, "-c", &code]);
         command.env("HOME", &self.home).env("SSL_CERT_FILE", &self.authority);
         command.current_dir(&self.home).env_remove("XDG_CONFIG_HOME");
@@ -152,6 +167,39 @@ impl NetworkClient for OutsideClient<'_> {
         let (output, client_ms) = finish(&mut command)?;
         let after = self.proxy.map_or(Duration::ZERO, |proxy| processes::cpu_of(proxy.child.id()));
         let cpu_ms = client_ms + milliseconds(after.saturating_sub(before));
+        Ok(ClientFigures { cpu_ms, ..serde_json::from_slice(&output)? })
+    }
+}
+
+impl SrtClient {
+    pub(super) fn new(
+        bench: &Bench<'_>,
+        peer: &PeerProgram,
+        python: &PythonPeer,
+        server: &HttpsServer,
+    ) -> anyhow::Result<Self> {
+        let settings = json!({
+            "network": {"allowedDomains": [HOST], "deniedDomains": []},
+            "filesystem": {"denyRead": [], "allowWrite": ["/tmp"], "denyWrite": []},
+        });
+        let settings = bench.file("srt.json", &settings.to_string())?;
+        let arguments = "int(sys.argv[1]), int(sys.argv[2])";
+        let call = format!("measure({HOST:?}, {}, {arguments})", server.port);
+        let script = format!("{CLIENT}\n\nimport json, sys\nprint(json.dumps({call}))");
+        let script = bench.file("srt.py", &script)?;
+        let (python, authority) = (python.program.clone(), server.authority.clone());
+        Ok(Self { srt: peer.program.clone(), settings, script, python, authority })
+    }
+}
+
+impl NetworkClient for SrtClient {
+    fn run(&self, requests: u32, bytes: u64) -> anyhow::Result<ClientFigures> {
+        let mut command = command(&self.srt);
+        let (python, script) = (self.python.display(), self.script.display());
+        let line = format!("{python} {script} {requests} {bytes}");
+        command.arg("--settings").arg(&self.settings).args(["-c", &line]);
+        command.env("SSL_CERT_FILE", &self.authority).current_dir("/tmp");
+        let (output, cpu_ms) = finish(&mut command)?;
         Ok(ClientFigures { cpu_ms, ..serde_json::from_slice(&output)? })
     }
 }

@@ -114,6 +114,10 @@ error_codes! {
     LimitOpenFiles = "limit.open_files" => LimitError,
     /// Too many processes and threads.
     LimitProcesses = "limit.processes" => LimitError,
+    /// Too many network connections in one run.
+    LimitNetConnections = "limit.net_connections" => LimitError,
+    /// Too many bytes sent or received by one run.
+    LimitNetBytes = "limit.net_bytes" => LimitError,
     /// Network access that was not granted.
     PermissionNetwork = "permission.network" => PermissionError,
     /// A module that was not granted.
@@ -230,6 +234,8 @@ impl ErrorCode {
             | Self::LimitCode
             | Self::LimitOutput
             | Self::LimitMaximum
+            | Self::LimitNetConnections
+            | Self::LimitNetBytes
             | Self::ReplayDiverged
             | Self::WorkspaceConflict
             | Self::WorkspaceFailed

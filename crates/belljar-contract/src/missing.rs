@@ -125,7 +125,7 @@ impl Limit {
 }
 
 /// The codes for limits that a reader can ask to have raised.
-const REACHED: [(ErrorCode, Limit); 9] = [
+const REACHED: [(ErrorCode, Limit); 11] = [
     (ErrorCode::LimitTimeout, Limit::Timeout),
     (ErrorCode::LimitCpu, Limit::Cpu),
     (ErrorCode::LimitMemory, Limit::Memory),
@@ -135,6 +135,8 @@ const REACHED: [(ErrorCode, Limit); 9] = [
     (ErrorCode::LimitOpenFiles, Limit::OpenFiles),
     (ErrorCode::LimitOutput, Limit::OutputBytes),
     (ErrorCode::LimitToolCalls, Limit::ToolCalls),
+    (ErrorCode::LimitNetConnections, Limit::NetConnections),
+    (ErrorCode::LimitNetBytes, Limit::NetBytes),
 ];
 
 impl RunError {

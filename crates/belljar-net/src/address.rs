@@ -21,7 +21,7 @@ pub enum AddressClass {
     Private,
     /// This link; metadata services of clouds are here.
     LinkLocal,
-    /// A metadata service of a cloud at an address that looks public.
+    /// A metadata service of a cloud at an address that is not link-local.
     Metadata,
     /// Behind a carrier's address translation.
     CarrierNat,
@@ -70,11 +70,12 @@ impl fmt::Display for AddressClass {
 
 fn of_v4(address: Ipv4Addr) -> AddressClass {
     match address.octets() {
+        // Azure, Alibaba, Oracle.
+        [168, 63, 129, 16] | [100, 100, 100, 200] | [192, 0, 0, 192] => AddressClass::Metadata,
         [0, ..] => AddressClass::Unspecified,
         [127, ..] => AddressClass::Loopback,
         [10, ..] | [172, 16..=31, ..] | [192, 168, ..] => AddressClass::Private,
         [169, 254, ..] => AddressClass::LinkLocal,
-        [168, 63, 129, 16] => AddressClass::Metadata,
         [100, 64..=127, ..] => AddressClass::CarrierNat,
         [224..=239, ..] => AddressClass::Multicast,
         [192, 0, 2, _] | [198, 51, 100, _] | [203, 0, 113, _] | [198, 18 | 19, ..] => {
@@ -89,6 +90,10 @@ fn of_v6(address: Ipv6Addr) -> AddressClass {
     match address.segments() {
         [0, 0, 0, 0, 0, 0, 0, 0] => AddressClass::Unspecified,
         [0, 0, 0, 0, 0, 0, 0, 1] => AddressClass::Loopback,
+        // Amazon, Google.
+        [0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254] | [0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254] => {
+            AddressClass::Metadata
+        }
         // Compatible, mapped, translated.
         [0, 0, 0, 0, 0, 0 | 0xffff, ..] | [0, 0, 0, 0, 0xffff, 0, ..] => AddressClass::Embedded,
         // NAT64, its local form, 6to4, Teredo.

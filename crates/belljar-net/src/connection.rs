@@ -5,7 +5,10 @@
 
 use std::{
     io, mem,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use crate::{
@@ -26,6 +29,10 @@ use crate::{
 pub(crate) struct ProxyConnection {
     state: Arc<ProxyState>,
     opened: Mutex<Vec<OpenedRecord>>,
+    /// Whether the run may have this connection at all.
+    counted: Result<(), NetRefusal>,
+    /// Whether it has led to a server. Another one is another connection of the run.
+    has_led: AtomicBool,
 }
 
 /// What a guest may do with a host that it has named.
@@ -70,7 +77,8 @@ pub(crate) enum OpenFailure {
 
 impl ProxyConnection {
     pub(crate) fn new(state: Arc<ProxyState>) -> Self {
-        Self { state, opened: Mutex::default() }
+        let counted = state.count_connection();
+        Self { state, opened: Mutex::default(), counted, has_led: AtomicBool::new(false) }
     }
 
     pub(crate) fn limits(&self) -> &NetLimits {
@@ -103,7 +111,8 @@ impl ProxyConnection {
         check: impl FnOnce(&RemoteHost) -> Result<(), NetRefusal>,
     ) -> Result<TunnelAdmission, OpenFailure> {
         let mut event = self.state.event(Destination::new(&host, port), None);
-        let decision = self.state.context().policy.decide_host(&host, port);
+        let policy = &self.state.context().policy;
+        let decision = self.counted.clone().and_then(|()| policy.decide_host(&host, port));
         event.rule = decision.as_ref().ok().map(|decision| decision.rule().to_string());
         let decision = match decision.and_then(|decision| check(&host).map(|()| decision)) {
             Err(refusal) => return Err(self.refuse_event(event, refusal).await),
@@ -149,6 +158,7 @@ impl ProxyConnection {
         request: &RequestSummary,
         check: impl FnOnce(IsSeen) -> Result<(), NetRefusal>,
     ) -> Result<RequestDecision<'_>, NetRefusal> {
+        self.counted.clone()?;
         let RequestTarget { scheme, host, port } = target;
         let policy = &self.state.context().policy;
         let decision = policy.decide_host(host, *port)?;
@@ -175,9 +185,7 @@ impl ProxyConnection {
     ) -> Result<NetRule, NetRefusal> {
         let rule = decision.rule();
         event.rule = Some(rule.to_string());
-        if self.state.traffic().is_used_up() {
-            return Err(NetRefusal::Bytes);
-        }
+        self.state.check_bytes()?;
         if matches!(decision, RequestDecision::Allow(_)) {
             return Ok(rule.clone());
         }
@@ -206,6 +214,11 @@ impl ProxyConnection {
         allowed: &AllowedConnection,
     ) -> Result<OpenedConnection, OpenFailure> {
         let AllowedConnection { host, port, rule, event } = allowed;
+        if self.has_led.swap(true, Ordering::Relaxed)
+            && let Err(refusal) = self.state.count_connection()
+        {
+            return Err(self.refuse_event(event.clone(), refusal).await);
+        }
         match self.state.dial(rule, host, *port).await {
             Ok((stream, end)) => {
                 let record = self.open_record(event, end.clone());
@@ -246,6 +259,11 @@ impl ProxyConnection {
     /// Records that a server could not be reached.
     pub(crate) async fn fail(&self, allowed: &AllowedConnection, error: io::Error) -> OpenFailure {
         let mut event = allowed.event.clone();
+        if let Err(refusal) = self.state.check_bytes() {
+            // The record of its end says how many bytes it has moved, and another one why it has ended.
+            self.close_all().await;
+            return OpenFailure::Refused(event.destination, refusal);
+        }
         self.opened().retain(|other| other.event.connection != event.connection);
         event.outcome = ConnectionOutcome::Failed { message: error.to_string() };
         self.state.record(&event).await;
@@ -320,11 +338,8 @@ impl OpenFailure {
     pub(crate) fn text(&self) -> String {
         match self {
             Self::Refused(destination, refusal) => {
-                let hint = match refusal.is_for_lack_of_rule() {
-                    true => format!("; to allow it: --net {destination}"),
-                    false => String::new(),
-                };
-                format!("blocked by belljar: {destination}: {refusal}{hint}\n")
+                let refusal = refusal.with_remedy(destination);
+                format!("blocked by belljar: {destination}: {refusal}\n")
             }
             Self::Failed(destination, error) => {
                 format!("belljar could not reach {destination}: {error}\n")

@@ -21,12 +21,18 @@ const HOP_BY_HOP: [HeaderName; 8] = [
 /// The same, with names that hyper does not know.
 const HOP_BY_HOP_NAMES: [&str; 3] = ["proxy-connection", "keep-alive", "http2-settings"];
 /// Headers by which some servers take another method or path than the request's own.
-const OVERRIDES: [&str; 5] = [
+const OVERRIDES: [&str; 11] = [
     "x-http-method-override",
     "x-http-method",
     "x-method-override",
+    "x-original-method",
+    "x-forwarded-method",
     "x-original-url",
+    "x-original-uri",
     "x-rewrite-url",
+    "x-override-url",
+    "x-forwarded-uri",
+    "x-forwarded-path",
 ];
 /// Headers that are about the connection or the framing of a message, which no rule may set.
 const NOT_SETTABLE: [HeaderName; 2] = [header::HOST, header::CONTENT_LENGTH];
@@ -54,7 +60,8 @@ pub(crate) fn remove_hop_by_hop(headers: &mut HeaderMap) {
 
 /// A header of the request by which a server may take another method or path.
 pub(crate) fn override_in(headers: &HeaderMap) -> Option<&'static str> {
-    OVERRIDES.into_iter().find(|name| headers.contains_key(*name))
+    let mut names = headers.keys().map(alike);
+    names.find_map(|name| OVERRIDES.into_iter().find(|one| *one == name))
 }
 
 /// Why a rule cannot set its headers.
@@ -78,8 +85,7 @@ impl From<InvalidHeaderValue> for BadHeader {
 pub(crate) fn set(headers: &mut HeaderMap, rules: &[HeaderRule]) -> Result<(), BadHeader> {
     for rule in rules {
         let (name, value) = checked(rule)?;
-        // Some servers read both `-` and `_` as `_`.
-        let is_alike = |other: &HeaderName| other.as_str().replace('_', "-") == alike(&name);
+        let is_alike = |other: &HeaderName| alike(other) == alike(&name);
         let others: Vec<_> = headers.keys().filter(|other| is_alike(other)).cloned().collect();
         for other in others {
             headers.remove(other);
@@ -94,6 +100,7 @@ pub(crate) fn set(headers: &mut HeaderMap, rules: &[HeaderRule]) -> Result<(), B
     Ok(())
 }
 
+/// A name in the form in which names are compared: some servers read both `-` and `_` as `_`.
 fn alike(name: &HeaderName) -> String {
     name.as_str().replace('_', "-")
 }

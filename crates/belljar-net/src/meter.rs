@@ -7,7 +7,7 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    task::{Context, Poll, ready},
+    task::{Context, Poll},
 };
 
 use tokio::{
@@ -26,9 +26,8 @@ pub(crate) struct ByteCount {
 /// The bytes of a whole run, and how many it may move each way.
 #[derive(Debug)]
 pub(crate) struct RunTraffic {
-    pub(crate) count: ByteCount,
-    pub(crate) max_sent: u64,
-    pub(crate) max_received: u64,
+    count: ByteCount,
+    most: u64,
 }
 
 /// A connection to a server whose bytes are counted.
@@ -51,21 +50,36 @@ impl ByteCount {
     pub(crate) fn received(&self) -> u64 {
         self.received.load(Ordering::Relaxed)
     }
-
-    fn add_sent(&self, bytes: usize) {
-        self.sent.fetch_add(bytes as u64, Ordering::Relaxed);
-    }
-
-    fn add_received(&self, bytes: usize) {
-        self.received.fetch_add(bytes as u64, Ordering::Relaxed);
-    }
 }
 
 impl RunTraffic {
+    pub(crate) fn new(most: u64) -> Self {
+        Self { count: ByteCount::default(), most }
+    }
+
     /// Whether the run has moved all the bytes it may in one of the directions.
     pub(crate) fn is_used_up(&self) -> bool {
-        self.count.sent() >= self.max_sent || self.count.received() >= self.max_received
+        self.count.sent() >= self.most || self.count.received() >= self.most
     }
+
+    /// The most it may move each way.
+    pub(crate) const fn most(&self) -> u64 {
+        self.most
+    }
+
+    /// Takes so many bytes of one direction, or as many as are left, before they are moved.
+    fn take(&self, moved: &AtomicU64, bytes: usize) -> io::Result<usize> {
+        let before = moved.fetch_add(bytes as u64, Ordering::Relaxed);
+        let left = self.most.saturating_sub(before);
+        let taken = usize::try_from(left).map_or(bytes, |left| left.min(bytes));
+        give_back(moved, bytes - taken);
+        if taken == 0 && bytes > 0 { Err(used_up()) } else { Ok(taken) }
+    }
+}
+
+/// Gives back what was taken and not moved.
+fn give_back(moved: &AtomicU64, bytes: usize) {
+    moved.fetch_sub(bytes as u64, Ordering::Relaxed);
 }
 
 fn used_up() -> io::Error {
@@ -79,15 +93,23 @@ impl AsyncRead for MeteredStream {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        if this.run.is_used_up() {
-            return Poll::Ready(Err(used_up()));
-        }
+        let (stream, moved) = (Pin::new(&mut this.stream), &this.run.count.received);
+        let wanted = buffer.remaining();
+        let taken = this.run.take(moved, wanted)?;
         let before = buffer.filled().len();
-        ready!(Pin::new(&mut this.stream).poll_read(context, buffer))?;
+        let polled = if taken == wanted {
+            stream.poll_read(context, buffer)
+        } else {
+            let mut last = ReadBuf::new(buffer.initialize_unfilled_to(taken));
+            let polled = stream.poll_read(context, &mut last);
+            let bytes = last.filled().len();
+            buffer.advance(bytes);
+            polled
+        };
         let bytes = buffer.filled().len() - before;
-        this.count.add_received(bytes);
-        this.run.count.add_received(bytes);
-        Poll::Ready(Ok(()))
+        give_back(moved, taken - bytes);
+        this.count.received.fetch_add(bytes as u64, Ordering::Relaxed);
+        polled
     }
 }
 
@@ -98,13 +120,14 @@ impl AsyncWrite for MeteredStream {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
-        if this.run.is_used_up() {
-            return Poll::Ready(Err(used_up()));
-        }
-        let written = ready!(Pin::new(&mut this.stream).poll_write(context, bytes))?;
-        this.count.add_sent(written);
-        this.run.count.add_sent(written);
-        Poll::Ready(Ok(written))
+        let moved = &this.run.count.sent;
+        let taken = this.run.take(moved, bytes.len())?;
+        let bytes = bytes.get(..taken).unwrap_or(bytes);
+        let polled = Pin::new(&mut this.stream).poll_write(context, bytes);
+        let written = if let Poll::Ready(Ok(written)) = polled { written } else { 0 };
+        give_back(moved, taken - written);
+        this.count.sent.fetch_add(written as u64, Ordering::Relaxed);
+        polled
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {

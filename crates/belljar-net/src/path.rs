@@ -26,15 +26,26 @@ pub enum PathPatternError {
 }
 
 impl PathPattern {
-    /// Whether it matches a path, which is without its query and can be read in one way only.
+    /// Whether it matches a path as it is written. The path is without its query and not ambiguous.
     pub(crate) fn matches(&self, path: &str) -> bool {
+        self.matches_by(path, |part, wanted| part == wanted)
+    }
+
+    /// Whether a server could take the path for one that matches: servers decode `%61`, and some ignore
+    /// case, the parameters behind a `;`, or a slash at the end.
+    pub(crate) fn may_match(&self, path: &str) -> bool {
+        let bare = path.strip_suffix('/').unwrap_or(path);
+        [bare, &format!("{bare}/")].into_iter().any(|path| self.matches_by(path, may_be_same))
+    }
+
+    fn matches_by(&self, path: &str, is_same: impl Fn(&str, &str) -> bool) -> bool {
         let mut parts = path.split('/');
         for wanted in self.0.split('/') {
             if wanted == "**" {
                 return parts.next().is_some();
             }
             match parts.next() {
-                Some(part) if part == wanted || (wanted == "*" && !part.is_empty()) => {}
+                Some(part) if is_same(part, wanted) || (wanted == "*" && !part.is_empty()) => {}
                 Some(_) | None => return false,
             }
         }
@@ -70,8 +81,9 @@ impl PathPattern {
     }
 }
 
-/// Whether servers could read a path in different ways: parts `.` and `..`, empty parts, backslashes,
-/// control characters, and encoded forms of all these.
+/// Whether servers could read a path in different ways that no rule can take into account: parts `.` and
+/// `..`, empty parts, backslashes, control characters, encoded forms of all these, and bytes that are not
+/// UTF-8, in which old servers see slashes and dots.
 pub(crate) fn is_ambiguous(path: &str) -> bool {
     let is_odd = |byte: u8| byte <= b' ' || byte == b'\\' || byte == 0x7f || !byte.is_ascii();
     if path.bytes().any(is_odd) || path.contains("//") {
@@ -83,13 +95,24 @@ pub(crate) fn is_ambiguous(path: &str) -> bool {
             != path.bytes().filter(|byte| *byte == b'/').count()
         // A percent sign that was encoded may be decoded a second time.
         || decoded.contains(&b'%')
-        || decoded.split(|byte| *byte == b'/').any(is_dots)
+        || std::str::from_utf8(&decoded).is_err()
+        || decoded.split(|byte| *byte == b'/').any(|part| is_dots(part) || part.starts_with(b";"))
+}
+
+/// Whether a server could take a part of a path for another one.
+fn may_be_same(part: &str, wanted: &str) -> bool {
+    let (part, wanted) = (decoded(part).unwrap_or_default(), decoded(wanted).unwrap_or_default());
+    part.eq_ignore_ascii_case(&wanted) || name_of(&part).eq_ignore_ascii_case(name_of(&wanted))
+}
+
+/// A part without its parameters.
+fn name_of(part: &[u8]) -> &[u8] {
+    part.split(|byte| *byte == b';').next().unwrap_or_default()
 }
 
 /// `.` or `..`, also before a `;`, from which some servers ignore the rest of a part.
 fn is_dots(part: &[u8]) -> bool {
-    let name = part.split(|byte| *byte == b';').next().unwrap_or_default();
-    matches!(name, b"." | b"..")
+    matches!(name_of(part), b"." | b"..")
 }
 
 /// The bytes behind the percent signs; `None` if one is not followed by two digits.

@@ -7,6 +7,7 @@ use thiserror::Error;
 use crate::{
     address::AddressClass,
     host::{DomainName, RemoteHost, RemoteHostError},
+    log::Destination,
     path::is_ambiguous,
     pattern::HostPattern,
     request::RequestFault,
@@ -60,9 +61,9 @@ pub enum NetRefusal {
     /// Rules name the host, but not this method and path.
     #[error("no rule allows this method and path of the host")]
     Request,
-    /// Servers could read the path in different ways.
-    #[error("the path can be read in two ways")]
-    Path,
+    /// Servers could read the method or the path in different ways.
+    #[error("the method or the path can be read in two ways")]
+    Reading,
     /// A person was asked and said no.
     #[error("a person denied it")]
     NotApproved,
@@ -109,8 +110,11 @@ pub enum NetRefusal {
         port: u16,
     },
     /// The host has as many connections as it may have.
-    #[error("the run has all the connections to this host that it may have")]
-    HostConnections,
+    #[error("the run has the {most} connections to this host that it may have at the same time")]
+    HostConnections {
+        /// How many it may have.
+        most: usize,
+    },
     /// The request itself is at fault.
     #[error("{0}")]
     Fault(RequestFault),
@@ -121,8 +125,17 @@ pub enum NetRefusal {
     #[error("plain HTTP to port 443")]
     PlainHttp,
     /// The run has moved all the bytes it may.
-    #[error("the run has moved all the bytes it may")]
-    Bytes,
+    #[error("the run has moved the {most} bytes (net_bytes) that it may move in one direction")]
+    Bytes {
+        /// How many it may move.
+        most: u64,
+    },
+    /// The run has made all the connections it may.
+    #[error("the run has made the {most} connections (net_connections) that it may make")]
+    Connections {
+        /// How many it may make.
+        most: u32,
+    },
     /// The connection could not be written to the audit log.
     #[error("the connection could not be recorded")]
     NotRecorded,
@@ -212,15 +225,20 @@ impl NetPolicy {
     ) -> Result<RequestDecision<'_>, NetRefusal> {
         self.check_granted(host, port)?;
         if is_ambiguous(path) {
-            return Err(NetRefusal::Path);
+            return Err(NetRefusal::Reading);
         }
-        let names = |rule: &NetRule| rule.names_request(method, path);
+        let may_name = |rule: &NetRule| rule.may_name_request(method, path);
         let rules = &*self.rules;
-        if rules.deny.iter().any(|rule| rule.names_to_deny(host, port) && names(rule)) {
+        if rules.deny.iter().any(|rule| rule.names_to_deny(host, port) && may_name(rule)) {
             return Err(NetRefusal::Denied);
         }
+        let names = |rule: &NetRule| rule.names_request(method, path);
         if let Some(rule) = most_exact(&rules.ask, host, port, names) {
             return Ok(RequestDecision::Ask(rule));
+        }
+        // A yes would cover a request that the rule does not name.
+        if most_exact(&rules.ask, host, port, may_name).is_some() {
+            return Err(NetRefusal::Reading);
         }
         let allow = most_exact(&rules.allow, host, port, names);
         allow.map(RequestDecision::Allow).ok_or(NetRefusal::Request)
@@ -254,9 +272,17 @@ fn refusal_of<'a>(
 }
 
 impl NetRefusal {
-    /// Whether an operator could allow it with `--net`.
-    pub fn is_for_lack_of_rule(&self) -> bool {
-        matches!(self, Self::Host | Self::Port)
+    /// The refusal of a connection, with the flag that would allow it if there is one.
+    pub fn with_remedy(&self, destination: &Destination) -> String {
+        if matches!(self, Self::Host | Self::Port) {
+            format!("{self}; to allow it: --net {destination}")
+        } else if matches!(self, Self::Connections { .. }) {
+            format!("{self}; to allow more: --max-net")
+        } else if matches!(self, Self::Bytes { .. }) {
+            format!("{self}; to allow more: --max-net-bytes")
+        } else {
+            self.to_string()
+        }
     }
 }
 

@@ -31,14 +31,14 @@ const MAX_WAITING: usize = 1024;
 /// The bounds of one run's connections.
 #[derive(Debug, Clone, Copy)]
 pub struct NetLimits {
+    /// Connections of the whole run. One that was refused counts, too.
+    pub total: u32,
+    /// Bytes that all connections together may send, and that they may receive.
+    pub bytes: u64,
     /// Connections of the guest at the same time; more wait in the listener's backlog.
     pub connections: usize,
     /// Connections to one host at the same time; more wait, as long as a connection may take to be made.
     pub connections_per_host: usize,
-    /// Bytes that all connections together may send.
-    pub max_sent: u64,
-    /// Bytes that all connections together may receive.
-    pub max_received: u64,
     /// How long resolving and connecting may take.
     pub connect: Duration,
     /// How long a guest may take for its first bytes, and for the head of a request.
@@ -48,10 +48,11 @@ pub struct NetLimits {
 impl Default for NetLimits {
     fn default() -> Self {
         Self {
+            total: 64,
+            bytes: 1 << 30,
             connections: 32,
-            connections_per_host: 16,
-            max_sent: 1 << 30,
-            max_received: 4 << 30,
+            // Above what usual clients keep idle, so that those that wait get a place.
+            connections_per_host: 24,
             connect: Duration::from_secs(10),
             head: Duration::from_secs(10),
         }

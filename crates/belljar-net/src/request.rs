@@ -26,7 +26,7 @@ pub(crate) struct RequestTarget {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum RequestFault {
     /// The server would repeat the request, with all headers in it.
-    #[error("the method TRACE is never allowed")]
+    #[error("the methods TRACE and TRACK are never allowed")]
     Trace,
     /// What follows would not be requests.
     #[error("requests to this host must not ask for another protocol (Upgrade)")]
@@ -66,8 +66,12 @@ impl RequestTarget {
     /// Checks a request to this server.
     pub(crate) fn check(&self, parts: &Parts, is_seen: IsSeen) -> Result<(), NetRefusal> {
         let fault = |fault| Err(NetRefusal::Fault(fault));
-        if parts.method == Method::TRACE {
+        let is_method = |name: &str| parts.method.as_str().eq_ignore_ascii_case(name);
+        if is_method("TRACE") || is_method("TRACK") {
             return fault(RequestFault::Trace);
+        }
+        if parts.method == Method::CONNECT {
+            return fault(RequestFault::Form);
         }
         if self.scheme == Scheme::Http && self.port == Scheme::Https.port() {
             return Err(NetRefusal::PlainHttp);
@@ -95,11 +99,14 @@ pub(crate) fn summary(parts: &Parts, body_bytes: Option<u64>) -> RequestSummary 
 /// The host and port in a URI, which must have no user in it.
 pub(crate) fn authority(uri: &Uri, usual_port: Option<u16>) -> Option<(&str, u16)> {
     let authority = uri.authority().filter(|authority| !authority.as_str().contains('@'))?;
+    let (host, whole) = (authority.host(), authority.as_str());
     let port = match authority.port() {
-        Some(port) => port.as_u16(),
-        None => usual_port.filter(|_| !authority.as_str().ends_with(':'))?,
+        Some(port) if whole.ends_with(&format!(":{port}")) => port.as_u16(),
+        // What stands behind the host is no port.
+        Some(_) => return None,
+        None => usual_port.filter(|_| whole == host)?,
     };
-    Some((authority.host(), port))
+    Some((host, port))
 }
 
 /// The `Host` header must name the same host and port, if it is there, and at most once.

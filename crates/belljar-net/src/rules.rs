@@ -108,7 +108,7 @@ impl NetRule {
         let is_method = |text: &str| {
             !text.is_empty()
                 && text.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'-')
-                && !matches!(text, "CONNECT" | "TRACE")
+                && !matches!(text, "CONNECT" | "TRACE" | "TRACK")
         };
         if let Some(method) = self.methods.iter().find(|method| !is_method(method)) {
             return Err(NetRuleError::Method { pattern: pattern(), method: method.clone() });
@@ -145,21 +145,41 @@ impl NetRule {
         self.pattern.names(host) && self.pattern.port().is_none_or(|named| named == port)
     }
 
-    /// Whether the rule names this method and path. The path is without its query.
+    /// Whether the rule names this method and path, as a rule that allows has to. The path is without its
+    /// query.
     pub(crate) fn names_request(&self, method: &str, path: &str) -> bool {
         let has_method = self.methods.is_empty() || self.methods.iter().any(|it| it == method);
         let has_path = self.paths.is_empty() || self.paths.iter().any(|it| it.matches(path));
         has_method && has_path
     }
 
+    /// The same for a rule that asks or denies, which counts if a server could read the request as one that
+    /// it names.
+    pub(crate) fn may_name_request(&self, method: &str, path: &str) -> bool {
+        let is_method = |named: &String| named.eq_ignore_ascii_case(method);
+        let has_method = self.methods.is_empty() || self.methods.iter().any(is_method);
+        let has_path = self.paths.is_empty() || self.paths.iter().any(|it| it.may_match(path));
+        has_method && has_path
+    }
+
     /// Checks an address that an allowed host leads to.
     pub(crate) fn check_address(&self, address: std::net::IpAddr) -> Result<(), NetRefusal> {
-        if self.includes_own_addresses() {
-            return Ok(());
-        }
         let class = AddressClass::of(address);
-        let is_public = class == AddressClass::Public;
-        if is_public { Ok(()) } else { Err(NetRefusal::Address { address, class }) }
+        let is_within = match class {
+            AddressClass::Public => true,
+            // The owner of a name must not be able to lead code to these, in whatever form.
+            AddressClass::Metadata | AddressClass::LinkLocal | AddressClass::Embedded => {
+                self.pattern.is_address()
+            }
+            AddressClass::Loopback
+            | AddressClass::Unspecified
+            | AddressClass::Private
+            | AddressClass::CarrierNat
+            | AddressClass::Multicast
+            | AddressClass::Documentation
+            | AddressClass::Reserved => self.includes_own_addresses(),
+        };
+        if is_within { Ok(()) } else { Err(NetRefusal::Address { address, class }) }
     }
 
     /// Whether the host's own addresses are within the rule.

@@ -5,7 +5,7 @@ use std::{
     net::SocketAddr,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
     },
 };
 
@@ -29,6 +29,10 @@ pub(crate) struct ProxyState {
     context: ProxyContext,
     traffic: Arc<RunTraffic>,
     places: HostPlaces,
+    /// The connections so far.
+    connections: AtomicU32,
+    /// Whether it is recorded that the run has moved all the bytes it may.
+    is_end_recorded: AtomicBool,
     next: AtomicU64,
 }
 
@@ -57,19 +61,32 @@ impl OpenedRecord {
 
 impl ProxyState {
     pub(crate) fn new(context: ProxyContext) -> Self {
-        let NetLimits { max_sent, max_received, .. } = context.limits;
-        let traffic = RunTraffic { count: ByteCount::default(), max_sent, max_received };
-        let places = HostPlaces::new(context.limits.connections_per_host);
-        Self { context, traffic: Arc::new(traffic), places, next: AtomicU64::new(1) }
+        let NetLimits { bytes, connections_per_host, .. } = context.limits;
+        Self {
+            context,
+            traffic: Arc::new(RunTraffic::new(bytes)),
+            places: HostPlaces::new(connections_per_host),
+            connections: AtomicU32::new(0),
+            is_end_recorded: AtomicBool::new(false),
+            next: AtomicU64::new(1),
+        }
+    }
+
+    /// Counts another connection of the run.
+    pub(crate) fn count_connection(&self) -> Result<(), NetRefusal> {
+        let most = self.context.limits.total;
+        let before = self.connections.fetch_add(1, Ordering::Relaxed);
+        if before < most { Ok(()) } else { Err(NetRefusal::Connections { most }) }
     }
 
     pub(crate) fn context(&self) -> &ProxyContext {
         &self.context
     }
 
-    /// The bytes of the whole run.
-    pub(crate) fn traffic(&self) -> &RunTraffic {
-        &self.traffic
+    /// Whether the run may move more bytes.
+    pub(crate) fn check_bytes(&self) -> Result<(), NetRefusal> {
+        let most = self.traffic.most();
+        if self.traffic.is_used_up() { Err(NetRefusal::Bytes { most }) } else { Ok(()) }
     }
 
     /// A report about a connection or request that has no number yet.
@@ -96,6 +113,14 @@ impl ProxyState {
         let address = end.address;
         event.outcome = ConnectionOutcome::Closed { address, sent, received };
         self.record(&event).await;
+        if let Err(refusal) = self.check_bytes()
+            && !self.is_end_recorded.swap(true, Ordering::Relaxed)
+        {
+            let ConnectionEvent { destination, request, rule, .. } = event;
+            let outcome = ConnectionOutcome::Refused(refusal);
+            let cut = ConnectionEvent { outcome, rule, ..self.event(destination, request) };
+            self.record(&cut).await;
+        }
     }
 
     /// Waits for a place among the connections of a host that a rule has allowed, resolves its name, checks
@@ -109,7 +134,8 @@ impl ProxyState {
         let context = &self.context;
         let limit = context.limits.connect;
         let place = self.places.take(host, limit).await;
-        let place = place.ok_or(ConnectFailure::Refused(NetRefusal::HostConnections))?;
+        let most = context.limits.connections_per_host;
+        let place = place.ok_or(ConnectFailure::Refused(NetRefusal::HostConnections { most }))?;
         let connecting = connect(&*context.resolver, &*context.ports, rule, host, port);
         let timed_out = || Err(ConnectFailure::Io(io::ErrorKind::TimedOut.into()));
         let connected = timeout(limit, connecting).await.unwrap_or_else(|_| timed_out());

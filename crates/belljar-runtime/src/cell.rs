@@ -6,7 +6,7 @@ use belljar_jail::{
     CellLimits, KeeperReport, NetworkAccess,
     cgroup::{Delegation, Leaf},
     control::Ids,
-    kill_by_pidfd, receive_report, request_resize, request_work,
+    kill_by_pidfd, receive_answer, receive_report, request_resize, request_work,
     sample::CellProcesses,
     strays::{StraysLeft, end_strays, has_ended},
 };
@@ -16,6 +16,7 @@ use tokio::{io::Interest, net::UnixDatagram, time::timeout};
 use crate::{
     LaunchError,
     connection::GuestConnection,
+    socket_list::SocketList,
     zygote::{Zygote, packet_socket},
 };
 
@@ -50,7 +51,16 @@ pub(crate) struct CellBody {
     cgroup: Option<Leaf>,
     zygote: Arc<Zygote>,
     /// Of the cell's network, until its run takes it.
-    listener: Option<OwnedFd>,
+    listener: Option<CellSockets>,
+}
+
+/// The sockets of the host in a cell's network namespace.
+#[derive(Debug)]
+pub(crate) struct CellSockets {
+    /// What its proxy listens on.
+    pub(crate) listener: OwnedFd,
+    /// Lists all sockets there.
+    pub(crate) list: SocketList,
 }
 
 impl Cell {
@@ -208,21 +218,21 @@ impl CellBody {
     }
 
     /// The listener of the cell's network; a cell has one, for one run.
-    pub(crate) fn take_listener(&mut self) -> Option<OwnedFd> {
+    pub(crate) fn take_listener(&mut self) -> Option<CellSockets> {
         self.listener.take()
     }
 
     /// Receives the listener, which the keeper has sent before the guest was there.
-    async fn receive_listener(&self) -> Result<OwnedFd, LaunchError> {
-        let received = self.keeper.async_io(Interest::READABLE, || receive_report(&*self.keeper));
+    async fn receive_listener(&self) -> Result<CellSockets, LaunchError> {
+        let received = self.keeper.async_io(Interest::READABLE, || receive_answer(&*self.keeper));
         let received = timeout(KEEPER_ANSWER, received).await;
         let received = received.map_err(|error| LaunchError::spawn(error.into()))?;
         match received.map_err(LaunchError::spawn)? {
-            Some((KeeperReport::Listener, Some(listener))) => Ok(listener),
-            // The keeper sent it, and this process has no room for it.
-            Some((KeeperReport::Listener, None)) => {
-                Err(LaunchError::spawn(rustix::io::Errno::MFILE.into()))
-            }
+            Some((KeeperReport::Listener, fds)) => match <[OwnedFd; 2]>::try_from(fds) {
+                Ok([listener, list]) => Ok(CellSockets { listener, list: SocketList::new(list) }),
+                // The keeper sent them, and this process has no room for them.
+                Err(_) => Err(LaunchError::spawn(rustix::io::Errno::MFILE.into())),
+            },
             Some(_) | None => Err(LaunchError::Protocol),
         }
     }

@@ -185,7 +185,7 @@ impl Host {
         mut abort: Pin<&mut impl Future<Output = ()>>,
     ) -> Result<ReturnedValue, RunError> {
         let AdmittedRun { mut cell, permit, pool, guest, workspace, written, network } = run;
-        let mut network = start_network(&mut cell, network, options)?;
+        let mut network = start_network(&mut cell, network, options, request.limits)?;
         if let Some(lines) = network.as_mut().and_then(RunNetwork::lines) {
             result.transcript.take_lines_of(lines);
         }
@@ -195,12 +195,16 @@ impl Host {
         let limits = request.limits;
         let collect =
             if workspace.is_some() { CollectFiles::Always } else { CollectFiles::IfNamed };
+        let excess = network.as_ref().map(RunNetwork::excess).unwrap_or_default();
         let spec = RunSpec::new(request, guest, tools, collect, CellKind::Single);
+        let spec = spec.ended_by(excess.clone());
         let started = Instant::now();
-        let run = run::drive(&mut cell, spec, &mut result.transcript, abort.as_mut()).await;
+        let mut run = run::drive(&mut cell, spec, &mut result.transcript, abort.as_mut()).await;
         if let Some(network) = network {
             network.stop().await;
             result.transcript.log_last_host_lines();
+            // It may be known only when all connections have ended.
+            run.outcome = run.outcome.and_then(|value| excess.error().map_or(Ok(value), Err));
         }
         result.ended(started, &run);
         let CellRunOutcome { outcome, work, reports, .. } = run;
@@ -398,9 +402,10 @@ fn start_network(
     cell: &mut Cell,
     reach: RunReach,
     options: NetworkOptions,
+    limits: Limits,
 ) -> Result<Option<RunNetwork>, RunError> {
     let Some(listener) = cell.body.take_listener() else { return Ok(None) };
-    let started = RunNetwork::start(listener, &reach, options);
+    let started = RunNetwork::start(listener, &reach, options, limits);
     started.map(Some).map_err(|error| network::not_started(&error))
 }
 

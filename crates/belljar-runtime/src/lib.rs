@@ -28,6 +28,7 @@ mod result_builder;
 mod run;
 mod scan;
 mod session;
+mod socket_list;
 mod stream;
 mod tools;
 mod transcript;

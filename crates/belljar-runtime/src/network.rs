@@ -9,24 +9,25 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
-    time::SystemTime,
+    time::{Duration, SystemTime},
 };
 
-use belljar_contract::{ErrorCode, RunError};
+use belljar_contract::{ErrorCode, Limits, RunError};
 use belljar_jail::{NetworkAccess, PROXY_PORT};
 use belljar_net::{
     BelljarPorts, ConnectionApprover, ConnectionEvent, ConnectionLog, ConnectionOutcome,
-    HostPattern, LogFailure, NetLimits, NetPolicy, NetRules, NoApprover, ProxyContext,
+    HostPattern, LogFailure, NetLimits, NetPolicy, NetRefusal, NetRules, NoApprover, ProxyContext,
     RunAuthority, SystemResolver, TlsClient, serve,
 };
 use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_send_buffer_size};
 use tokio::{
     net::TcpListener,
-    sync::{mpsc, oneshot},
+    sync::{mpsc, oneshot, watch},
     task::JoinHandle,
+    time::sleep,
 };
 
-use crate::certificates;
+use crate::{cell::CellSockets, certificates, socket_list::SocketList};
 
 /// The variables by which programs find their proxy.
 const PROXY_VARIABLES: [&str; 6] =
@@ -36,15 +37,19 @@ const NODE_VARIABLE: &str = "NODE_USE_ENV_PROXY";
 /// The size of each queue at the host's end of a connection. It is kernel memory that no limit of the
 /// cell counts.
 const QUEUE_BYTES: usize = 64 * 1024;
+/// How often the host measures the memory of connections.
+const SAMPLE_EVERY: Duration = Duration::from_millis(20);
 /// Further refusals of one run leave no line.
 const MAX_BLOCKED_LINES: usize = 100;
 
 /// The proxy of one run. Dropping it ends all connections.
 #[derive(Debug)]
 pub(crate) struct RunNetwork {
+    excess: NetworkExcess,
     lines: Option<mpsc::UnboundedReceiver<String>>,
     stop: Option<oneshot::Sender<()>>,
     serving: JoinHandle<io::Result<()>>,
+    queues: JoinHandle<()>,
 }
 
 /// The network of a run, beside the hosts that its request names.
@@ -58,9 +63,14 @@ pub struct NetworkOptions {
     pub approver: Option<Arc<dyn ConnectionApprover>>,
 }
 
-/// Sends lines to a run's own log, and passes reports on.
+/// Says when the network of a run goes over one of its limits. Without a network it never does.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct NetworkExcess(Option<watch::Receiver<Option<RunError>>>);
+
+/// Sends lines to a run's own log, ends it if it goes over a limit, and passes reports on.
 #[derive(Debug)]
 pub(crate) struct RunLog {
+    excess: watch::Sender<Option<RunError>>,
     lines: mpsc::UnboundedSender<String>,
     sent: AtomicUsize,
     next: Option<Arc<dyn ConnectionLog>>,
@@ -128,12 +138,13 @@ pub(crate) fn cell_listener(listener: OwnedFd) -> io::Result<TcpListener> {
 /// What the connections of a cell go through.
 pub(crate) fn proxy_context(
     reach: &RunReach,
+    limits: NetLimits,
     log: Arc<dyn ConnectionLog>,
     approver: Arc<dyn ConnectionApprover>,
 ) -> ProxyContext {
     ProxyContext {
         policy: reach.policy.clone(),
-        limits: NetLimits::default(),
+        limits,
         resolver: Arc::new(SystemResolver),
         log,
         approver,
@@ -141,6 +152,11 @@ pub(crate) fn proxy_context(
         authority: reach.authority.clone(),
         ports: Arc::new(BelljarPorts),
     }
+}
+
+/// The bounds of the connections of a run.
+pub(crate) fn net_limits(limits: &Limits) -> NetLimits {
+    NetLimits { total: limits.net_connections, bytes: limits.net_bytes, ..NetLimits::default() }
 }
 
 /// The error of a cell whose proxy does not start.
@@ -151,19 +167,31 @@ pub(crate) fn not_started(error: &io::Error) -> RunError {
 impl RunNetwork {
     /// Starts the proxy on a cell's listener.
     pub(crate) fn start(
-        listener: OwnedFd,
+        CellSockets { listener, list }: CellSockets,
         reach: &RunReach,
         options: NetworkOptions,
+        limits: Limits,
     ) -> io::Result<Self> {
         let listener = cell_listener(listener)?;
         let (log, lines) = RunLog::new(options.log);
+        let log = Arc::new(log);
+        let excess = log.excess();
+        let queues = tokio::spawn({
+            let log = log.clone();
+            async move { log.exceed(queues_over(&list, || Some(limits.memory)).await) }
+        });
         let approver = options.approver.unwrap_or_else(|| Arc::new(NoApprover));
-        let context = proxy_context(reach, Arc::new(log), approver);
+        let context = proxy_context(reach, net_limits(&limits), log, approver);
         let (stop, stopped) = oneshot::channel::<()>();
         let serving = tokio::spawn(serve(listener, context, async {
             let _ = stopped.await;
         }));
-        Ok(Self { lines: Some(lines), stop: Some(stop), serving })
+        Ok(Self { excess, lines: Some(lines), stop: Some(stop), serving, queues })
+    }
+
+    /// Says when the run has to end because of its network.
+    pub(crate) fn excess(&self) -> NetworkExcess {
+        self.excess.clone()
     }
 
     /// The lines for the log of the run, while it goes on. There is one receiver of them.
@@ -178,8 +206,67 @@ impl RunNetwork {
     }
 }
 
+impl NetworkExcess {
+    /// The error of the run, if a limit was exceeded.
+    pub(crate) fn error(&self) -> Option<RunError> {
+        self.0.as_ref().and_then(|error| error.borrow().clone())
+    }
+
+    /// Waits until a limit is exceeded.
+    pub(crate) async fn reached(mut self) -> RunError {
+        if let Some(error) = &mut self.0
+            && let Ok(error) = error.wait_for(Option::is_some).await
+            && let Some(error) = error.clone()
+        {
+            return error;
+        }
+        std::future::pending().await
+    }
+}
+
+/// The error of a run that a refusal ends; `None` if it may go on.
+fn error_of(refusal: &NetRefusal) -> Option<RunError> {
+    let over = |code, most: String| RunError::new(code, format!("the run went over its {most}"));
+    if let NetRefusal::Connections { most } = refusal {
+        let hint = "use connections for more than one request, or ask for more with --max-net";
+        let most = format!("{most} network connections");
+        return Some(over(ErrorCode::LimitNetConnections, most).with_hint(hint));
+    }
+    if let NetRefusal::Bytes { most } = refusal {
+        let most = format!("{most} network bytes in one direction");
+        let hint = "ask for more with --max-net-bytes";
+        return Some(over(ErrorCode::LimitNetBytes, most).with_hint(hint));
+    }
+    None
+}
+
+/// Waits until the kernel's memory of all connections of a cell is over what they may hold, which is asked
+/// for each time; `None` is no limit. Returns the error of the runs that go on.
+pub(crate) async fn queues_over(list: &SocketList, most: impl Fn() -> Option<u64>) -> RunError {
+    loop {
+        sleep(SAMPLE_EVERY).await;
+        let Some(most) = most() else { continue };
+        match list.memory_bytes() {
+            Ok(bytes) if bytes <= most => {}
+            Ok(_) => {
+                let most = most >> 20;
+                let message = format!(
+                    "the connections of the run hold more than {most} MiB that nobody has read"
+                );
+                return RunError::new(ErrorCode::LimitMemory, message)
+                    .with_hint("read from connections, close them, or ask for more with --memory");
+            }
+            Err(error) => {
+                let message = format!("could not measure the memory of connections: {error}");
+                return RunError::new(ErrorCode::SandboxFailed, message);
+            }
+        }
+    }
+}
+
 impl Drop for RunNetwork {
     fn drop(&mut self) {
+        self.queues.abort();
         self.serving.abort();
     }
 }
@@ -190,19 +277,34 @@ impl RunLog {
         next: Option<Arc<dyn ConnectionLog>>,
     ) -> (Self, mpsc::UnboundedReceiver<String>) {
         let (lines, received) = mpsc::unbounded_channel();
-        (Self { lines, sent: AtomicUsize::new(0), next }, received)
+        let excess = watch::Sender::new(None);
+        (Self { excess, lines, sent: AtomicUsize::new(0), next }, received)
     }
 
-    /// Tells the run if a report is a refusal.
+    /// Says when the run has to end because of its network.
+    pub(crate) fn excess(&self) -> NetworkExcess {
+        NetworkExcess(Some(self.excess.subscribe()))
+    }
+
+    /// Ends the run; the first reason counts.
+    pub(crate) fn exceed(&self, error: RunError) {
+        self.excess.send_if_modified(|known| {
+            let is_first = known.is_none();
+            known.get_or_insert(error);
+            is_first
+        });
+    }
+
+    /// Tells the run if a report is a refusal, and ends it if that is about a limit.
     pub(crate) fn tell(&self, event: &ConnectionEvent) {
         let ConnectionOutcome::Refused(refusal) = &event.outcome else { return };
+        if let Some(error) = error_of(refusal) {
+            self.exceed(error);
+        }
         let destination = &event.destination;
-        let hint = match refusal.is_for_lack_of_rule() {
-            true => format!("; to allow it: --net {destination}"),
-            false => String::new(),
-        };
         if self.sent.fetch_add(1, Ordering::Relaxed) < MAX_BLOCKED_LINES {
-            let line = format!("[blocked] network: {}: {refusal}{hint}", event.subject());
+            let refusal = refusal.with_remedy(destination);
+            let line = format!("[blocked] network: {}: {refusal}", event.subject());
             // The run may have ended.
             let _ = self.lines.send(line);
         }

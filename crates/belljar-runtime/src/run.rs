@@ -28,6 +28,7 @@ use crate::{
     clock::{RunClock, Tick},
     connection::GuestConnection,
     exchange::{self, GuestReports},
+    network::NetworkExcess,
     transcript::{TooMuchOutput, Transcript},
 };
 
@@ -71,6 +72,7 @@ pub(crate) struct RunSpec {
     limits: Limits,
     collect: CollectFiles,
     tools: Option<ToolLink>,
+    excess: NetworkExcess,
 }
 
 /// When the files of a run are collected.
@@ -112,7 +114,12 @@ impl RunSpec {
             durable: tools.as_ref().and_then(|tools| tools.durable.clone()),
             session: matches!(kind, CellKind::Session),
         });
-        Self { command, limits, collect, tools }
+        Self { command, limits, collect, tools, excess: NetworkExcess::default() }
+    }
+
+    /// The same for a run that ends when its network goes over a limit.
+    pub(crate) fn ended_by(self, excess: NetworkExcess) -> Self {
+        Self { excess, ..self }
     }
 }
 
@@ -177,13 +184,22 @@ pub(crate) async fn run_guest(
     transcript: &mut Transcript,
     abort: Pin<&mut impl Future<Output = ()>>,
 ) -> GuestRun {
-    let RunSpec { command, limits, tools, .. } = spec;
+    let RunSpec { command, limits, tools, excess, .. } = spec;
     let mut watch = RunWatch { ledger: meter.ledger(), ..RunWatch::default() };
     let mut reports = GuestReports::default();
     let waits = tools.as_ref().map(|tools| tools.waits_for_person.clone());
     let exchange =
         exchange::exchange(connection, &command, &limits, tools, transcript, &mut reports);
     let clock = RunClock::start(limits.timeout + GRACE, waits);
+    let excess = pin!(excess.reached());
+    let exchange = async {
+        tokio::select! {
+            // First, because it comes before the guest learns of it.
+            biased;
+            error = excess => EndCause::OverLimit(error),
+            cause = exchange => cause,
+        }
+    };
     let cause = watch.until_end(exchange, meter, &limits, clock, abort).await;
     // Before anything else: what the guest does from here on is not part of its run.
     let total = meter.total();
@@ -232,6 +248,8 @@ pub(crate) enum EndCause {
     Malformed(String),
     TooMuchOutput(TooMuchOutput),
     TooManyCalls,
+    /// The network of the run went over a limit.
+    OverLimit(RunError),
     /// The host holds too much for the run's tool calls.
     BacklogFull(RunError),
     /// The bridge ended the run.

@@ -286,4 +286,18 @@ limit_table! {
         flag: "tool-timeout", help: "Wall time of one tool call", in_session: OfEachRun,
         share_of_memory: None, slack: "none",
     }
+    /// Network connections that one run may make.
+    NetConnections {
+        net_connections: u32 = 64, at_most: 1_000_000,
+        net_connections: u32, also: &["max_net"], unit: Pieces, quantity: Count,
+        flag: "max-net", help: "Network connections", in_session: OfEachRun,
+        share_of_memory: None, slack: "none",
+    }
+    /// Bytes that one run may send to its hosts, and bytes that it may receive.
+    NetBytes {
+        net_bytes: u64 = 1024 * MIB, at_most: 1024 * 1024 * MIB,
+        net_bytes: u64, also: &["max_net_bytes"], unit: Bytes, quantity: Size,
+        flag: "max-net-bytes", help: "Network bytes, each way", in_session: OfEachRun,
+        share_of_memory: None, slack: "none",
+    }
 }

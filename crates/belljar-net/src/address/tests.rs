@@ -50,10 +50,11 @@ fn other_addresses_have_their_class() {
     all_are(AddressClass::Loopback, "127.0.0.1 127.255.255.255 ::1");
     all_are(AddressClass::Unspecified, "0.0.0.0 0.1.2.3 ::");
     all_are(AddressClass::Private, "10.0.0.1 172.16.0.1 172.31.255.255 192.168.0.1");
-    all_are(AddressClass::Private, "fc00::1 fd00:ec2::254 fec0::1");
+    all_are(AddressClass::Private, "fc00::1 fd00:ec2::253 fec0::1");
     all_are(AddressClass::LinkLocal, "169.254.169.254 169.254.0.1 fe80::1 febf::1");
-    all_are(AddressClass::Metadata, "168.63.129.16");
-    all_are(AddressClass::CarrierNat, "100.64.0.1 100.100.100.200 100.127.255.255");
+    all_are(AddressClass::Metadata, "168.63.129.16 100.100.100.200 192.0.0.192");
+    all_are(AddressClass::Metadata, "fd00:ec2::254 fd20:ce::254");
+    all_are(AddressClass::CarrierNat, "100.64.0.1 100.100.100.201 100.127.255.255");
     all_are(AddressClass::Multicast, "224.0.0.1 239.255.255.255 ff02::1");
     all_are(AddressClass::Documentation, "192.0.2.1 198.51.100.1 203.0.113.1 198.18.0.1");
     all_are(AddressClass::Documentation, "198.19.255.255 2001:db8::1 3fff::1");

@@ -25,6 +25,36 @@ fn a5_two_stars_match_the_rest() {
     assert!(matches("/**", "/"));
 }
 
+/// What `deny` and `ask` have to recognize, whatever the server makes of it.
+#[test]
+fn n4_a_path_that_a_server_may_take_for_another_one_may_match() {
+    let may_match =
+        |pattern: &str, path: &str| pattern.parse::<PathPattern>().unwrap().may_match(path);
+    for path in [
+        "/admin/users",
+        "/%61dmin/users",
+        "/%61%64%6d%69%6E/users",
+        "/ADMIN/users",
+        "/%41dmin/users",
+        "/admin;x=1/users",
+        "/admin%3bx=1/users",
+        "/Admin;x/users/",
+        "/admin/",
+        "/admin",
+        "/admin;x",
+    ] {
+        assert!(may_match("/admin/**", path), "{path}");
+    }
+    for (pattern, path) in [("/users", "/users/"), ("/users/", "/users"), ("/a%20b", "/A%20%42")] {
+        assert!(may_match(pattern, path), "{pattern} {path}");
+    }
+    // Controls.
+    for path in ["/", "/admins/users", "/a/admin/users", "/public"] {
+        assert!(!may_match("/admin/**", path), "{path}");
+    }
+    assert!(!matches("/admin/**", "/%61dmin/users"), "what allows is read as it is written");
+}
+
 #[test]
 fn a5_malformed_path_patterns_are_errors() {
     for text in ["", "repos", "/a?b", "/a#b", "/a/../b", "/a//b", "/a%2fb", "/a*", "/**/b", "/a\\b"]
@@ -57,6 +87,12 @@ fn n3_a_path_that_can_be_read_in_two_ways_is_ambiguous() {
         "/a%zz",
         "/a b",
         "/é",
+        "/a%c0%ae%c0%ae/b",
+        "/a%c0%afb",
+        "/a%ff",
+        "/a/;/b",
+        "/;x/b",
+        "/%3bx/b",
     ];
     for path in ambiguous {
         assert!(is_ambiguous(path), "{path}");

@@ -84,7 +84,7 @@ fn a5_requests_are_decided_one_by_one_where_a_rule_is_about_requests() {
     assert_eq!(request(&policy, "DELETE", "/repos/belljar/issues"), Err(NetRefusal::Request));
     assert_eq!(request(&policy, "GET", "/user"), Err(NetRefusal::Request));
     assert_eq!(request(&policy, "GET", "/repos/secret/x"), Err(NetRefusal::Denied));
-    assert_eq!(request(&policy, "GET", "/repos/a/../../user"), Err(NetRefusal::Path));
+    assert_eq!(request(&policy, "GET", "/repos/a/../../user"), Err(NetRefusal::Reading));
 }
 
 #[test]
@@ -97,7 +97,43 @@ fn a5_a_denial_of_requests_makes_the_proxy_see_all_of_them() {
     let policy = granted(&["api.example.org"], rules);
     assert_eq!(decision(&policy, "api.example.org", 443), Ok("each api.example.org".to_owned()));
     assert_eq!(request(&policy, "GET", "/"), Ok("api.example.org".to_owned()));
-    assert_eq!(request(&policy, "DELETE", "/"), Err(NetRefusal::Denied));
+    // Some servers take a method in any case.
+    for method in ["DELETE", "delete", "Delete"] {
+        assert_eq!(request(&policy, method, "/"), Err(NetRefusal::Denied), "{method}");
+    }
+}
+
+#[test]
+fn n4_what_asks_or_denies_counts_in_every_reading_of_a_request() {
+    let rules = NetRules {
+        allow: vec![rule("api.example.org")],
+        ask: vec![rule_of_requests("api.example.org", &["POST"], &["/issues"])],
+        deny: vec![rule_of_requests("api.example.org", &[], &["/admin/**"])],
+    };
+    let policy = granted(&["api.example.org"], rules);
+    for path in ["/admin/x", "/%61dmin/x", "/Admin/x", "/admin;a=b/x", "/admin"] {
+        assert_eq!(request(&policy, "GET", path), Err(NetRefusal::Denied), "{path}");
+    }
+    let asked = Ok("ask POST api.example.org/issues".to_owned());
+    assert_eq!(request(&policy, "POST", "/issues"), asked);
+    // A yes to the rule is not one to these.
+    for (method, path) in [("post", "/issues"), ("POST", "/%69ssues"), ("POST", "/issues/")] {
+        assert_eq!(request(&policy, method, path), Err(NetRefusal::Reading), "{method} {path}");
+    }
+    // Controls.
+    for (method, path) in [("GET", "/public/admin"), ("GET", "/issues"), ("POST", "/other")] {
+        assert_eq!(request(&policy, method, path), Ok("api.example.org".to_owned()), "{path}");
+    }
+    // What allows counts as it is written only.
+    let rules = NetRules {
+        allow: vec![rule_of_requests("api.example.org", &["GET"], &["/public"])],
+        ..NetRules::default()
+    };
+    let policy = granted(&["api.example.org"], rules);
+    for (method, path) in [("get", "/public"), ("GET", "/Public"), ("GET", "/public/")] {
+        assert_eq!(request(&policy, method, path), Err(NetRefusal::Request), "{method} {path}");
+    }
+    request(&policy, "GET", "/public").expect("the control");
 }
 
 #[test]
@@ -151,6 +187,26 @@ fn only_a_rule_for_an_address_or_a_private_one_leads_to_addresses_that_are_not_p
     );
     assert_eq!(rule("example.org", true).check_address(local), Ok(()));
     assert_eq!(rule("10.0.0.1", false).check_address(local), Ok(()));
+}
+
+#[test]
+fn n3_a_name_never_leads_to_a_metadata_service() {
+    let private = NetRule { private: true, ..rule("example.org") };
+    for (text, written) in [
+        ("169.254.169.254", "169.254.169.254"),
+        ("168.63.129.16", "168.63.129.16"),
+        ("100.100.100.200", "100.100.100.200"),
+        ("fd00:ec2::254", "[fd00:ec2::254]"),
+        ("fe80::a9fe:a9fe", "[fe80::a9fe:a9fe]"),
+        ("::ffff:169.254.169.254", "[::ffff:169.254.169.254]"),
+        ("64:ff9b::169.254.169.254", "[64:ff9b::169.254.169.254]"),
+    ] {
+        let address = text.parse().expect("an address");
+        let refusal = private.check_address(address);
+        assert!(matches!(refusal, Err(NetRefusal::Address { .. })), "{text}: {refusal:?}");
+        // Control: an operator who means it can say so.
+        assert_eq!(rule(written).check_address(address), Ok(()), "{text}");
+    }
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Requests in absolute form.
 
+use belljar_net::NetLimits;
+
 use crate::support::{Proxy, http_server, small_limits};
 
 fn request(target: &str, host: &str, more: &str) -> String {
@@ -129,7 +131,38 @@ async fn a_run_moves_only_so_many_bytes() {
     let answer = proxy.exchange(send(3000).as_bytes()).await;
     assert!(!answer.contains(&"x".repeat(1000)), "{answer}");
     let answer = proxy.exchange(send(3).as_bytes()).await;
-    assert!(answer.contains("moved all the bytes"), "{answer}");
+    assert!(answer.contains("moved the 1000 bytes (net_bytes)"), "{answer}");
+    assert!(answer.contains("to allow more: --max-net-bytes"), "{answer}");
+    let lines = proxy.stop().await.lines();
+    let moved = |line: &String| {
+        let sent = line.strip_prefix("example.org closed ")?.split(' ').next()?;
+        sent.parse::<u64>().ok()
+    };
+    // Not one byte more.
+    assert_eq!(lines.iter().filter_map(moved).sum::<u64>(), 1000, "{lines:?}");
+}
+
+#[tokio::test]
+async fn a6_a_run_makes_only_so_many_connections() {
+    let port = http_server().await;
+    let host = format!("example.org:{port}");
+    let limits = NetLimits { total: 4, ..NetLimits::default() };
+    let proxy = Proxy::start_with(std::slice::from_ref(&host), limits, false).await;
+    let get = |host: &str| request(&format!("http://{host}/"), host, "");
+    // Two requests on one connection to two connections of a server that closes them.
+    let kept = format!("GET http://{host}/ HTTP/1.1\r\nHost: {host}\r\n\r\n");
+    let both = proxy.exchange((kept + &get(&host)).as_bytes()).await;
+    assert_eq!(both.matches("HTTP/1.1 200").count(), 2, "{both}");
+    // One that is refused counts, too.
+    assert_eq!(status(&proxy.exchange(get("evil.net").as_bytes()).await), "403");
+    assert_eq!(status(&proxy.exchange(get(&host).as_bytes()).await), "200");
+    for host in [&host, "evil.net"] {
+        let answer = proxy.exchange(get(host).as_bytes()).await;
+        assert_eq!(status(&answer), "403", "{answer}");
+        assert!(answer.contains("made the 4 connections (net_connections)"), "{answer}");
+        assert!(answer.contains("to allow more: --max-net\n"), "{answer}");
+    }
+    assert_eq!(proxy.stop().await.resolved.len(), 3);
 }
 
 #[tokio::test]

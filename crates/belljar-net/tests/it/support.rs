@@ -261,10 +261,5 @@ pub(crate) fn client_hello(name: Option<&str>) -> Vec<u8> {
 
 /// Bounds that are small enough for a test to reach them.
 pub(crate) fn small_limits() -> NetLimits {
-    NetLimits {
-        max_sent: 1000,
-        max_received: 1000,
-        head: Duration::from_millis(200),
-        ..NetLimits::default()
-    }
+    NetLimits { bytes: 1000, head: Duration::from_millis(200), ..NetLimits::default() }
 }

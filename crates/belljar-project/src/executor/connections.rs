@@ -12,6 +12,7 @@ use std::{
 };
 
 use belljar_contract::{ErrorCode, RunId};
+use belljar_net::NetRefusal;
 use belljar_runtime::{ConnectionEvent, ConnectionLog, ConnectionOutcome, LogFailure};
 use belljar_server::{BackgroundMeter, ConnectionMeasurement};
 use belljar_store::{AuditId, AuditRow, Lease, SENT, Store, StoreError};
@@ -54,7 +55,7 @@ impl AuditedConnections {
                 self.open().insert(event.connection, (id, Instant::now()));
                 return Ok(());
             }
-            ConnectionOutcome::Refused(_) => ErrorCode::PermissionNetwork.as_str().to_owned(),
+            ConnectionOutcome::Refused(refusal) => code_of(refusal).as_str().to_owned(),
             ConnectionOutcome::Failed { message } => format!("unreachable: {message}"),
             ConnectionOutcome::Closed { sent, received, .. } => {
                 format!("ok: {sent} bytes sent, {received} received")
@@ -120,6 +121,17 @@ impl AuditedConnections {
 
     fn open(&self) -> std::sync::MutexGuard<'_, HashMap<u64, (AuditId, Instant)>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The code of a refusal in the audit log.
+const fn code_of(refusal: &NetRefusal) -> ErrorCode {
+    if matches!(refusal, NetRefusal::Connections { .. }) {
+        ErrorCode::LimitNetConnections
+    } else if matches!(refusal, NetRefusal::Bytes { .. }) {
+        ErrorCode::LimitNetBytes
+    } else {
+        ErrorCode::PermissionNetwork
     }
 }
 

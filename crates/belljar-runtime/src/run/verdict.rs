@@ -39,7 +39,7 @@ impl GuestRun {
                 Err(too_much_output(stream, limits))
             }
             EndCause::TooManyCalls => Err(too_many_calls(limits)),
-            EndCause::BacklogFull(error) => Err(error),
+            EndCause::BacklogFull(error) | EndCause::OverLimit(error) => Err(error),
             EndCause::Stopped(reason) => {
                 stop_status = Some(reason.status());
                 Err(reason.into())

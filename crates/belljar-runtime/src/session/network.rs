@@ -8,15 +8,14 @@ use std::{
     collections::HashMap,
     future::Future,
     io,
-    os::fd::OwnedFd,
     pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use belljar_contract::{RunError, RunId};
+use belljar_contract::{Limits, RunError, RunId};
 use belljar_net::{
     ConnectionAnswer, ConnectionApprover, ConnectionEvent, ConnectionLog, ConnectionOutcome,
-    ConnectionQuestion, LogFailure, NoApprover, Proxy, refuse_all,
+    ConnectionQuestion, LogFailure, NetLimits, NoApprover, Proxy, refuse_all,
 };
 use tokio::{
     net::TcpListener,
@@ -24,7 +23,13 @@ use tokio::{
     task::JoinHandle,
 };
 
-use crate::network::{NetworkOptions, RunLog, RunReach, cell_listener, not_started, proxy_context};
+use crate::{
+    cell::CellSockets,
+    network::{
+        NetworkExcess, NetworkOptions, RunLog, RunReach, cell_listener, net_limits, not_started,
+        proxy_context, queues_over,
+    },
+};
 
 /// The network of one cell. Dropping it ends all connections and closes the listener.
 #[derive(Debug)]
@@ -34,6 +39,8 @@ pub(crate) struct CellNetwork {
     in_force: watch::Receiver<GateState>,
     runs: Arc<CellRuns>,
     serving: JoinHandle<()>,
+    /// Watches the memory of the connections.
+    queues: JoinHandle<()>,
 }
 
 /// What decides whether the proxy serves.
@@ -72,6 +79,7 @@ struct CellRuns {
 #[derive(Debug)]
 struct NetworkRun {
     id: RunId,
+    limits: Limits,
     log: RunLog,
     approver: Arc<dyn ConnectionApprover>,
 }
@@ -84,7 +92,10 @@ impl GateState {
 
 impl CellNetwork {
     /// Starts the proxy of a cell. It serves nothing before the first run.
-    pub(crate) fn start(listener: OwnedFd, reach: RunReach) -> Result<Arc<Self>, RunError> {
+    pub(crate) fn start(
+        CellSockets { listener, list }: CellSockets,
+        reach: RunReach,
+    ) -> Result<Arc<Self>, RunError> {
         let listener = cell_listener(listener).map_err(|error| not_started(&error))?;
         let (gate, state) = watch::channel(GateState::default());
         let (done, in_force) = watch::channel(GateState::default());
@@ -97,7 +108,16 @@ impl CellNetwork {
                 }
             }
         });
-        Ok(Arc::new(Self { gate, in_force, runs, serving }))
+        let queues = tokio::spawn({
+            let runs = runs.clone();
+            async move {
+                loop {
+                    let error = queues_over(&list, || runs.memory()).await;
+                    runs.under_way().iter().for_each(|run| run.log.exceed(error.clone()));
+                }
+            }
+        });
+        Ok(Arc::new(Self { gate, in_force, runs, serving, queues }))
     }
 
     /// Lets a run use the network, and waits until it can: no guest is branched then. The lines are those for
@@ -105,11 +125,12 @@ impl CellNetwork {
     pub(crate) async fn begin_run(
         self: &Arc<Self>,
         id: RunId,
+        limits: Limits,
         options: NetworkOptions,
     ) -> (NetworkTurn, mpsc::UnboundedReceiver<String>) {
         let (log, lines) = RunLog::new(options.log);
         let approver = options.approver.unwrap_or_else(|| Arc::new(NoApprover));
-        let run = Arc::new(NetworkRun { id, log, approver });
+        let run = Arc::new(NetworkRun { id, limits, log, approver });
         self.runs.under_way().push(run.clone());
         let change = self.change(|gate| gate.runs += 1);
         let turn = NetworkTurn { network: self.clone(), run, is_over: false };
@@ -155,10 +176,16 @@ impl CellNetwork {
 impl Drop for CellNetwork {
     fn drop(&mut self) {
         self.serving.abort();
+        self.queues.abort();
     }
 }
 
 impl NetworkTurn {
+    /// Says when the run has to end because of its network.
+    pub(crate) fn excess(&self) -> NetworkExcess {
+        self.run.log.excess()
+    }
+
     /// Ends the network of the run. If no other run of the cell is under way, all connections are reset, and
     /// recorded when this returns.
     pub(crate) async fn end(mut self) {
@@ -202,7 +229,8 @@ async fn serve_cell(
         in_force.send_replace(state);
         let changed = changed(&mut gate, &in_force, state);
         if state.is_open() {
-            let new = || Proxy::new(proxy_context(reach, runs.clone(), runs.clone()));
+            let new =
+                || Proxy::new(proxy_context(reach, runs.limits(), runs.clone(), runs.clone()));
             proxy.get_or_insert_with(new).serve(listener, changed).await?;
         } else {
             refuse_all(listener, changed).await?;
@@ -235,6 +263,17 @@ impl CellRuns {
 
     fn opened(&self) -> MutexGuard<'_, HashMap<u64, Arc<NetworkRun>>> {
         self.opened.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The bounds of the oldest run: runs that overlap share them.
+    fn limits(&self) -> NetLimits {
+        self.under_way().first().map_or_else(NetLimits::default, |run| net_limits(&run.limits))
+    }
+
+    /// How much memory connections may hold: that of the run with the lowest limit. `None` between runs,
+    /// when there is no connection.
+    fn memory(&self) -> Option<u64> {
+        self.under_way().iter().map(|run| run.limits.memory).min()
     }
 
     /// Writes a report to the record of one run.

@@ -11,7 +11,7 @@ use std::{
 use belljar_contract::{ErrorCode, Grants, Limits, RunError, RunRequest, RunResult};
 use belljar_jail::CellKind;
 
-use super::{CellSession, SessionState, guest_turn::GuestTurn};
+use super::{CellSession, SessionState, guest_turn::GuestTurn, network::NetworkTurn};
 use crate::{
     NetworkOptions, RunOptions, ToolLink,
     files::{self, AbandonOnDrop, CollectedFiles, Leftovers},
@@ -102,10 +102,12 @@ impl SessionState {
         });
         let mut network = None;
         if let Some(own) = turn.cell().network() {
-            let (turn, lines) = own.begin_run(result.id().clone(), options).await;
+            let (turn, lines) = own.begin_run(result.id().clone(), limits, options).await;
             result.transcript.take_lines_of(lines);
             network = Some(turn);
         }
+        let excess = network.as_ref().map(NetworkTurn::excess).unwrap_or_default();
+        let spec = spec.ended_by(excess.clone());
         let branch = turn.branch()?;
         let (meter, transcript) = (branch.meter(), &mut result.transcript);
         let run = run::run_guest(&mut branch.connection, &meter, spec, transcript, stop).await;
@@ -119,7 +121,9 @@ impl SessionState {
         let end = if has_ended { branch.end().await } else { None };
         let number = branch.number();
         let cell = turn.cell().clone();
-        let run = run.judge(end, cell.end_reason(), cell.body(), &limits).await;
+        let mut run = run.judge(end, cell.end_reason(), cell.body(), &limits).await;
+        // It may be known only when all connections have ended.
+        run.outcome = run.outcome.and_then(|value| excess.error().map_or(Ok(value), Err));
         result.ended(started, &run);
         let CellRunOutcome { outcome, reports, .. } = run;
         let is_protocol = |error: &RunError| error.code == ErrorCode::SandboxProtocol;

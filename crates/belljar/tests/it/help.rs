@@ -117,19 +117,21 @@ fn a6_help_of_run_shows_the_limits() {
     let (flags, _) = help.split_once("\nExamples:").unwrap();
     let (_, limits) = flags.split_once("\nLimits:\n").unwrap();
     insta::assert_snapshot!(limits, @r"
-          --timeout <TIME>       Wall time, e.g. 300ms, 30s, 5m [default: 30 s]
-          --cpu <TIME>           CPU time [default: the wall time]
-          --memory <SIZE>        Memory, e.g. 64MiB, 1GiB [default: 512 MiB]
-          --max-code <SIZE>      Size of the code [default: 50,000 bytes]
-          --max-context <SIZE>   Size of the context [default: 64 MiB]
-          --max-output <SIZE>    Output kept per stream [default: 64 KiB]
-          --max-result <SIZE>    Size of the value [default: 16 MiB]
-          --processes <N>        Processes and threads [default: 32]
-          --open-files <N>       Open files [default: 256]
-          --disk <SIZE>          Total size of files the code may write [default: 256 MiB]
-          --inodes <N>           Files in /work and /tmp [default: 50,000]
-          --max-tool-calls <N>   Tool calls [default: 100]
-          --tool-timeout <TIME>  Wall time of one tool call [default: 30 s]
+          --timeout <TIME>        Wall time, e.g. 300ms, 30s, 5m [default: 30 s]
+          --cpu <TIME>            CPU time [default: the wall time]
+          --memory <SIZE>         Memory, e.g. 64MiB, 1GiB [default: 512 MiB]
+          --max-code <SIZE>       Size of the code [default: 50,000 bytes]
+          --max-context <SIZE>    Size of the context [default: 64 MiB]
+          --max-output <SIZE>     Output kept per stream [default: 64 KiB]
+          --max-result <SIZE>     Size of the value [default: 16 MiB]
+          --processes <N>         Processes and threads [default: 32]
+          --open-files <N>        Open files [default: 256]
+          --disk <SIZE>           Total size of files the code may write [default: 256 MiB]
+          --inodes <N>            Files in /work and /tmp [default: 50,000]
+          --max-tool-calls <N>    Tool calls [default: 100]
+          --tool-timeout <TIME>   Wall time of one tool call [default: 30 s]
+          --max-net <N>           Network connections [default: 64]
+          --max-net-bytes <SIZE>  Network bytes, each way [default: 1 GiB]
     ");
 }
 

@@ -174,7 +174,8 @@ async def many(url):
         posted = await client.post(url, content=b'x' * 5_000_000)
         return len({answer.text for answer in answers}), posted.text
 [[plain(f'{url}/x'), pooled(f'{url}/y'), asyncio.run(many(url))] for url in at]";
-        let result = python(internet, "web.example.com", code, &["--permissive"]);
+        let flags = ["--permissive", "--max-net", "300"];
+        let result = python(internet, "web.example.com", code, &flags);
         let pooled = json!(["hello from /y", "hello from /y", "hello from /y", "210000 bytes"]);
         let each = json!(["hello from /x", pooled, [40, "5000000 bytes"]]);
         assert_eq!(result, json!([each, each]));

@@ -69,6 +69,17 @@ const CONNECT: &[(libc::c_long, SeccompRule)] = &[
 
 /// Those of a keeper that makes the listener of its cell. Nothing of it is left once it is confined.
 const LISTEN: &[(libc::c_long, SeccompRule)] = &[
+    (
+        libc::SYS_socket,
+        SeccompRule::AllowIf(&[
+            (0, ArgumentTest::OneOf(&[libc::AF_INET as u32, libc::AF_NETLINK as u32])),
+            (1, ArgumentTest::OneOf(TYPES_AND_RAW)),
+            (
+                2,
+                ArgumentTest::OneOf(&[0, libc::IPPROTO_TCP as u32, libc::NETLINK_SOCK_DIAG as u32]),
+            ),
+        ]),
+    ),
     (libc::SYS_bind, SeccompRule::Allow),
     (libc::SYS_listen, SeccompRule::Allow),
     // A zygote takes orders from the host with flags that its guests may not use.
@@ -77,7 +88,16 @@ const LISTEN: &[(libc::c_long, SeccompRule)] = &[
     (libc::SYS_ioctl, SeccompRule::AllowIf(&[(1, ArgumentTest::OneOf(IOCTLS_AND_FLAGS))])),
 ];
 
-/// Requests that guests may make of descriptors, and bringing up an interface.
+/// The types of guests, and that of the socket that lists sockets.
+const TYPES_AND_RAW: &[u32] = &[
+    libc::SOCK_STREAM as u32,
+    (libc::SOCK_STREAM | libc::SOCK_CLOEXEC) as u32,
+    (libc::SOCK_STREAM | libc::SOCK_NONBLOCK) as u32,
+    (libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK) as u32,
+    (libc::SOCK_RAW | libc::SOCK_CLOEXEC) as u32,
+];
+
+/// What guests may ask of descriptors, and bringing up an interface.
 const IOCTLS_AND_FLAGS: &[u32] = &{
     let mut all = [libc::SIOCSIFFLAGS as u32; IOCTLS.len() + 1];
     let (head, _) = all.split_at_mut(IOCTLS.len());

@@ -8,18 +8,25 @@ use tokio::{
     net::TcpStream,
 };
 
+use belljar_contract::Limits;
+
 use super::{CellNetwork, NetworkTurn};
-use crate::network::{NetworkOptions, RunReach};
+use crate::{
+    cell::CellSockets,
+    network::{NetworkOptions, RunReach},
+    socket_list::tests::list,
+};
 
 /// The network of a cell that may reach nothing, and where its guests connect.
 fn cell() -> (Arc<CellNetwork>, SocketAddr) {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    (CellNetwork::start(listener.into(), RunReach::default()).unwrap(), address)
+    let sockets = CellSockets { listener: listener.into(), list: list() };
+    (CellNetwork::start(sockets, RunReach::default()).unwrap(), address)
 }
 
 async fn begin(network: &Arc<CellNetwork>, name: &str) -> NetworkTurn {
-    network.begin_run(name.into(), NetworkOptions::default()).await.0
+    network.begin_run(name.into(), Limits::default(), NetworkOptions::default()).await.0
 }
 
 /// A connection that the proxy serves: it has answered on another one, which came later.

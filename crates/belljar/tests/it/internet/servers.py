@@ -22,7 +22,41 @@ import trustme
 import packages
 
 WEB, GIT, INDEX, REGISTRY = ("web.example.com", "git.example.com", "index.example.com", "registry.example.com")
-NAMES = {WEB, GIT, INDEX, REGISTRY, "other.example.com"}
+API, OTHER, DEEP, GOOD = "api.example.com", "other.example.com", "a.deep.example.com", "good.bad.example.com"
+NAMES = {WEB, GIT, INDEX, REGISTRY, API, OTHER, DEEP, GOOD}
+# Beside 80 and 443, for plain HTTP.
+MORE_PORT = 8099
+# Names that lead elsewhere, beneath `bad.example.com`. `+` stands for the servers' address.
+BAD = {
+    "loopback": "127.0.0.1",
+    "loopback-6": "::1",
+    "private": "10.0.0.1",
+    "private-172": "172.16.0.1",
+    "private-192": "192.168.0.1",
+    "link-local": "169.254.0.1",
+    "link-local-6": "fe80::1",
+    "metadata": "169.254.169.254",
+    "azure": "168.63.129.16",
+    "unique-local": "fd00:ec2::254",
+    "carrier": "100.64.0.1",
+    "multicast": "224.0.0.1",
+    "broadcast": "255.255.255.255",
+    "zero": "0.0.0.0",
+    "zero-6": "::",
+    "documentation": "192.0.2.1",
+    "benchmark": "198.18.0.1",
+    "reserved": "240.0.0.1",
+    "mapped": "::ffff:2c80:1",
+    "mapped-loopback": "::ffff:7f00:1",
+    "compatible": "::2c80:1",
+    "nat64": "64:ff9b::2c80:1",
+    "nat64-loopback": "64:ff9b::7f00:1",
+    "nat64-local": "64:ff9b:1::2c80:1",
+    "6to4": "2002:2c80:1::1",
+    "teredo": "2001:0:2c80:1::d37f:fffe",
+    "own": "44.128.0.2",
+    "mixed": "+ 127.0.0.1",
+}
 
 
 def line(directory, name, text):
@@ -32,16 +66,32 @@ def line(directory, name, text):
 
 class Names(dnslib.server.BaseResolver):
     def __init__(self, directory, address):
-        self.directory, self.address = directory, address
+        self.directory, self.address, self.turns = directory, address, 0
+
+    def addresses(self, name, kind):
+        first, _, parent = name.partition(".")
+        if name in NAMES:
+            return [self.address]
+        if name == "turning.bad.example.com":
+            # Public once, and this machine from then on.
+            self.turns += kind == dnslib.QTYPE.A
+            return [self.address if self.turns <= 1 else "127.0.0.1"]
+        if parent == "bad.example.com" and first in BAD:
+            return BAD[first].replace("+", self.address).split()
+        return None
 
     def resolve(self, request, handler):
         name = str(request.q.qname).rstrip(".").lower()
         line(self.directory, "names", name)
         reply = request.reply()
-        if name not in NAMES:
+        addresses = self.addresses(name, request.q.qtype)
+        if addresses is None:
             reply.header.rcode = dnslib.RCODE.NXDOMAIN
-        elif request.q.qtype == dnslib.QTYPE.A:
-            reply.add_answer(dnslib.RR(request.q.qname, rdata=dnslib.A(self.address), ttl=60))
+        for address in addresses or []:
+            kind = dnslib.AAAA if ":" in address else dnslib.A
+            if request.q.qtype == getattr(dnslib.QTYPE, kind.__name__):
+                record = dnslib.RR(request.q.qname, request.q.qtype, rdata=kind(address), ttl=0)
+                reply.add_answer(record)
         return reply
 
 
@@ -79,14 +129,17 @@ class Handler(BaseHTTPRequestHandler):
         scheme = "https" if isinstance(self.connection, ssl.SSLSocket) else "http"
         authorization = self.headers.get("Authorization", "-")
         line(self.directory, "requests", f"{self.command} {scheme}://{host}{self.path} {authorization}")
-        site = {WEB: self.web, GIT: self.git}.get(host, self.file)
+        webs = dict.fromkeys((WEB, API, OTHER, DEEP, GOOD, "turning.bad.example.com"), self.web)
+        site = {GIT: self.git, **webs}.get(host, self.file)
         site(host)
 
     do_GET = do_HEAD = do_POST = do_PUT = serve
 
     def web(self, host):
         path = self.path.partition("?")[0]
-        if path == "/chunked":
+        if path == "/redirect":
+            self.respond(b"", 302, headers=[("Location", self.path.partition("?")[2])])
+        elif path == "/chunked":
             self.send_response(200)
             self.send_header("Transfer-Encoding", "chunked")
             self.end_headers()
@@ -165,12 +218,12 @@ def main():
     sys.stdin.readline()
     quiet = dnslib.server.DNSLogger(logf=lambda _: None)
     dnslib.server.DNSServer(Names(directory, address), address=address, port=53, logger=quiet).start_thread()
-    plain, secure = Server((address, 80), Handler), Server((address, 443), Handler)
+    plain, secure, more = (Server((address, port), Handler) for port in (80, 443, MORE_PORT))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert(*sorted(NAMES)).configure_cert(context)
     # The handshake is up to the thread of the connection.
     secure.socket = context.wrap_socket(secure.socket, server_side=True, do_handshake_on_connect=False)
-    for server in (plain, secure):
+    for server in (plain, secure, more):
         threading.Thread(target=server.serve_forever, daemon=True).start()
     print("ready", flush=True)
     sys.stdin.read()
