@@ -32,6 +32,8 @@ pub enum MissingKind {
     Modules,
     /// A command.
     Commands,
+    /// A host of the network.
+    Net,
 }
 
 /// Who is told what to ask for.
@@ -56,9 +58,16 @@ impl MissingGrant {
         match audience {
             // The guest chose the name, and a person may paste this.
             Audience::CommandLine => format!("--{flag} {}", shell_word(name)),
+            Audience::Client if *kind == MissingKind::Net => {
+                format!("`network: [{name:?}]` (HTTP: `{key}` in `grants`)")
+            }
             Audience::Client => {
                 format!("`{key}: [{name:?}]` in `sandbox_config` (HTTP: in `grants`)")
             }
+            Audience::Operator if *kind == MissingKind::Net => format!(
+                "`belljar serve --{flag} {}`, or `allow = [{name:?}]` under [net] in the user's belljar.toml",
+                shell_word(name)
+            ),
             Audience::Operator => format!(
                 "`belljar serve --{flag} {}`, or `{key} = [{name:?}]` under [grants] in the user's \
                  belljar.toml",
@@ -78,7 +87,11 @@ impl MissingGrant {
         }
         match self.kind {
             MissingKind::Modules => format!("Ask for {phrase} if there is no other way."),
-            MissingKind::Read | MissingKind::Write | MissingKind::Env | MissingKind::Commands => {
+            MissingKind::Read
+            | MissingKind::Write
+            | MissingKind::Env
+            | MissingKind::Commands
+            | MissingKind::Net => {
                 format!("Grant it with {phrase}.")
             }
         }
@@ -94,6 +107,7 @@ impl MissingKind {
             Self::Env => ("env", "env"),
             Self::Modules => ("module", "modules"),
             Self::Commands => ("command", "commands"),
+            Self::Net => ("net", "net"),
         }
     }
 }
@@ -118,7 +132,7 @@ impl Limit {
 }
 
 /// The codes for limits that a reader can ask to have raised.
-const REACHED: [(ErrorCode, Limit); 9] = [
+const REACHED: [(ErrorCode, Limit); 12] = [
     (ErrorCode::LimitTimeout, Limit::Timeout),
     (ErrorCode::LimitCpu, Limit::Cpu),
     (ErrorCode::LimitMemory, Limit::Memory),
@@ -128,6 +142,9 @@ const REACHED: [(ErrorCode, Limit); 9] = [
     (ErrorCode::LimitOpenFiles, Limit::OpenFiles),
     (ErrorCode::LimitOutput, Limit::OutputBytes),
     (ErrorCode::LimitToolCalls, Limit::ToolCalls),
+    (ErrorCode::LimitCode, Limit::CodeBytes),
+    (ErrorCode::LimitContext, Limit::ContextBytes),
+    (ErrorCode::LimitResult, Limit::ResultBytes),
 ];
 
 impl RunError {

@@ -1,5 +1,5 @@
 //! Limits that a guest meets as an error of the system. The guest says which limit it was; the host adds its
-//! value and how to raise it, the same for every language.
+//! value, and says how its reader raises it, the same for every language.
 
 use belljar_contract::{ErrorCode, Limits, RunError};
 
@@ -8,25 +8,20 @@ pub(super) fn with_limit(mut error: RunError, limits: &Limits) -> RunError {
     let (value, hint) = if error.code == ErrorCode::LimitDisk {
         (
             format!("files in /work and /tmp may hold {} together", size(limits.disk)),
-            "write less, delete files that are no longer needed, or ask for more with --disk",
+            "Write less, or delete files that are no longer needed.",
         )
     } else if error.code == ErrorCode::LimitInodes {
         (
             format!("there may be {} files and directories in /work and /tmp", limits.inodes),
-            "make fewer files, delete those no longer needed, or raise `inodes` under [limits] in \
-             belljar.toml",
+            "Make fewer files, or delete those that are no longer needed.",
         )
     } else if error.code == ErrorCode::LimitOpenFiles {
-        (
-            format!("{} files may be open at a time", limits.open_files),
-            "close each file after use, or raise `open_files` under [limits] in \
-             belljar.toml",
-        )
+        (format!("{} files may be open at a time", limits.open_files), "Close each file after use.")
     } else {
         return error;
     };
     error.message = format!("{}: {value}", error.message);
-    error.with_hint(hint)
+    error.with_hint(hint).with_advice()
 }
 
 fn size(bytes: u64) -> String {

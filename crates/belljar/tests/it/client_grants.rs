@@ -209,6 +209,9 @@ fn c1_changes_of_a_workspace_come_back_as_a_list() {
     server.end();
 }
 
+/// Code that needs a host. It has no network, so it reaches nobody.
+const REACHING: &str = "import urllib.request\nurllib.request.urlopen('http://api.example.com/x')";
+
 /// E2: a hint names what its reader can write: no flag of `belljar run` for a model.
 #[sandboxed]
 #[test]
@@ -223,6 +226,19 @@ fn e2_hints_are_in_the_words_of_the_client() {
     let may_ask = hint(&mut server, "python", "import subprocess");
     assert!(may_ask.contains("`modules: [\"subprocess\"]` in `sandbox_config`"), "{may_ask}");
     assert!(!may_ask.contains("--module"), "{may_ask}");
+    let full = "open('/tmp/x', 'w').write('x' * (3 << 20))";
+    let answer = ask(&mut server, "python", full, json!({"diskMb": 2}));
+    let told = answer["error"]["hint"].as_str().unwrap_or_default();
+    assert!(
+        told.contains("`disk_mb` in `sandbox_config`") && !told.contains("--disk"),
+        "{answer:#}"
+    );
+    let may_not = hint(&mut server, "python", REACHING);
+    assert!(may_not.contains("`belljar serve --net api.example.com`"), "{may_not}");
+    server.end();
+    let mut server = StdioServer::start_with(&place, &["--net", "*.example.com"]);
+    let may_ask = hint(&mut server, "python", REACHING);
+    assert!(may_ask.contains("`network: [\"api.example.com\"]`"), "{may_ask}");
     server.end();
     let mut server = StdioServer::start_with(&place, &["--module", "pickle"]);
     let may_not = hint(&mut server, "python", "import subprocess");
@@ -233,4 +249,15 @@ fn e2_hints_are_in_the_words_of_the_client() {
     let ran = place.belljar(&["run", "-l", "python", "-c", "import subprocess", "--json"]);
     let told = ran.json()["error"]["hint"].as_str().unwrap_or_default().to_owned();
     assert!(told.contains("--module subprocess"), "{ran:#?}");
+    let ran = place.belljar(&["run", "-l", "python", "-c", REACHING, "--json"]);
+    let told = ran.json()["error"]["hint"].as_str().unwrap_or_default().to_owned();
+    assert!(told.contains("--net api.example.com"), "{ran:#?}");
+    // No grant names an address, or a name of this machine or its network.
+    for other in ["127.0.0.1", "localhost", "printer.local"] {
+        let code = REACHING.replace("api.example.com", other);
+        let error =
+            place.belljar(&["run", "-l", "python", "-c", &code, "--json"]).json()["error"].take();
+        assert_eq!(error["code"], "permission.network", "{error:#}");
+        assert_eq!(error["missing"], Value::Null, "{error:#}");
+    }
 }

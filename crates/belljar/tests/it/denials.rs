@@ -36,7 +36,7 @@ fn assert_limit(result: &Value, code: &str, value: &str, remedy: &str) {
 #[sandboxed]
 #[test]
 fn bug_14_too_many_open_files_is_a_limit_with_its_value() {
-    let (value, remedy) = ("20 files may be open at a time", "`open_files` under [limits]");
+    let (value, remedy) = ("20 files may be open at a time", "--open-files");
     let python = "files = [open(f'/tmp/{n}', 'w') for n in range(40)]";
     let python = limited("open_files = 20", "python", python);
     assert_limit(&python, "limit.open_files", value, remedy);
@@ -63,7 +63,7 @@ fn bug_14_running_out_of_inodes_is_not_told_as_a_full_disk() {
     for (language, code) in MANY_FILES {
         let result = limited("inodes = 200", language, code);
         let value = "there may be 200 files and directories in /work and /tmp";
-        assert_limit(&result, "limit.inodes", value, "`inodes` under [limits]");
+        assert_limit(&result, "limit.inodes", value, "--inodes");
         assert_eq!(limited("inodes = 5000", language, code)["result"], 1, "{language}");
     }
 }
