@@ -32,6 +32,8 @@ pub enum MissingKind {
     Modules,
     /// A command.
     Commands,
+    /// A host of the network.
+    Net,
 }
 
 /// The reader of a hint. Each kind of reader asks for a grant in other words.
@@ -56,9 +58,16 @@ impl MissingGrant {
         match audience {
             // The guest chose the name, and a person may paste this.
             Audience::CommandLine => format!("--{flag} {}", shell_word(name)),
+            Audience::Client if *kind == MissingKind::Net => {
+                format!("`network: [{name:?}]` (HTTP: `{key}` in `grants`)")
+            }
             Audience::Client => {
                 format!("`{key}: [{name:?}]` in `sandbox_config` (HTTP: in `grants`)")
             }
+            Audience::Operator if *kind == MissingKind::Net => format!(
+                "`belljar serve --{flag} {}`, or `allow = [{name:?}]` under [net] in the user's belljar.toml",
+                shell_word(name)
+            ),
             Audience::Operator => format!(
                 "`belljar serve --{flag} {}`, or `{key} = [{name:?}]` under [grants] in the user's \
                  belljar.toml",
@@ -78,7 +87,11 @@ impl MissingGrant {
         }
         match self.kind {
             MissingKind::Modules => format!("Ask for {phrase} if there is no other way."),
-            MissingKind::Read | MissingKind::Write | MissingKind::Env | MissingKind::Commands => {
+            MissingKind::Read
+            | MissingKind::Write
+            | MissingKind::Env
+            | MissingKind::Commands
+            | MissingKind::Net => {
                 format!("Grant it with {phrase}.")
             }
         }
@@ -101,6 +114,7 @@ impl MissingKind {
             Self::Env => ("env", "env"),
             Self::Modules => ("module", "modules"),
             Self::Commands => ("command", "commands"),
+            Self::Net => ("net", "net"),
         }
     }
 }
@@ -125,7 +139,7 @@ impl Limit {
 }
 
 /// The codes for limits that a reader can ask to have raised.
-const REACHED: [(ErrorCode, Limit); 11] = [
+const REACHED: [(ErrorCode, Limit); 14] = [
     (ErrorCode::LimitTimeout, Limit::Timeout),
     (ErrorCode::LimitCpu, Limit::Cpu),
     (ErrorCode::LimitMemory, Limit::Memory),
@@ -137,6 +151,9 @@ const REACHED: [(ErrorCode, Limit); 11] = [
     (ErrorCode::LimitToolCalls, Limit::ToolCalls),
     (ErrorCode::LimitNetConnections, Limit::NetConnections),
     (ErrorCode::LimitNetBytes, Limit::NetBytes),
+    (ErrorCode::LimitCode, Limit::CodeBytes),
+    (ErrorCode::LimitContext, Limit::ContextBytes),
+    (ErrorCode::LimitResult, Limit::ResultBytes),
 ];
 
 impl RunError {

@@ -345,6 +345,15 @@ fn a_missing_grant_is_told_in_the_words_of_its_reader() {
     let expected = "Use json. Only the operator can allow it, with `belljar serve --module pickle`, or \
                     `modules = [\"pickle\"]` under [grants] in the user's belljar.toml.";
     assert_eq!(told.as_deref(), Some(expected));
+    let missing = MissingGrant { kind: MissingKind::Net, name: "a.example".into() };
+    for (audience, words) in [
+        (Audience::CommandLine, "--net a.example"),
+        (Audience::Client, "`network: [\"a.example\"]` (HTTP: `net` in `grants`)"),
+        (Audience::WorkflowFile, "`net: [\"a.example\"]`"),
+    ] {
+        assert_eq!(missing.phrase(audience), words);
+    }
+    assert!(missing.phrase(Audience::Operator).contains("`allow = [\"a.example\"]` under [net]"));
     let full = RunError::new(ErrorCode::LimitMemory, "x").with_advice();
     assert_eq!(full.hint.as_deref(), Some("Or ask for more with --memory."));
     let told = full.hint_for(Audience::Client);

@@ -240,6 +240,10 @@ impl Host {
 
     /// Checks the engine, the limits and the sizes of a request.
     pub(crate) fn admit(&self, request: &RunRequest, limits: &Limits) -> Result<(), RunError> {
+        self.check(request, limits).map_err(RunError::with_advice)
+    }
+
+    fn check(&self, request: &RunRequest, limits: &Limits) -> Result<(), RunError> {
         let (engine, language) = (request.engine(), request.language);
         engine.check(language).map_err(|mismatch| {
             RunError::new(ErrorCode::RequestInvalid, mismatch.to_string())
@@ -267,7 +271,7 @@ impl Host {
                     limits.code_bytes
                 ),
             )
-            .with_hint("pass data as the context instead of writing it into the code"));
+            .with_hint("Pass data as the context instead of writing it into the code."));
         }
         let argument_bytes: usize = request.arguments.iter().map(String::len).sum();
         if argument_bytes > RunRequest::MAX_ARGUMENT_BYTES {
@@ -288,7 +292,8 @@ impl Host {
                     "{context_bytes} bytes of context, but {} are allowed",
                     limits.context_bytes
                 ),
-            ));
+            )
+            .with_hint("Pass less, or grant the code a file with the data."));
         }
         Ok(())
     }

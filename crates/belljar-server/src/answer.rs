@@ -267,7 +267,7 @@ pub(crate) fn no_report(run_id: Option<&RunId>, code: ErrorCode, message: &str) 
 pub(crate) fn not_in_session(error: &SessionError) -> CallToolResult {
     let error = json!({
         "type": ErrorKind::SandboxError, "code": error.code(), "message": error.to_string(),
-        "hint": error.hint(),
+        "hint": crate::call::sandbox::hint(error),
     });
     structured(json!({"status": RunStatus::Failed, "error": without_nulls(&error)}), true)
 }

@@ -4,8 +4,8 @@
 //! same for `execute_code` and for upstream tools that are passed through.
 
 mod follow;
-mod sandbox;
-mod workflow;
+pub(crate) mod sandbox;
+pub(crate) mod workflow;
 
 use std::{sync::Arc, time::Duration};
 
@@ -202,7 +202,7 @@ impl<B: Backend> Gateway<B> {
     }
 
     async fn search(&self, arguments: JsonObject) -> Result<CallToolResponse, RequestError> {
-        let mut fields = ArgumentFields::new("", &["intent", "k"], arguments)?;
+        let mut fields = ArgumentFields::new("", SEARCH_FIELDS, arguments)?;
         let intent = fields.text("intent")?.unwrap_or_default();
         if intent.trim().is_empty() {
             return Ok(answer::manual().into());
@@ -453,8 +453,13 @@ fn stored_answer(call: &McpCall, run_id: &RunId, report: &RunReport) -> CallTool
     }
 }
 
+/// The arguments of `search_tools`.
+pub(crate) const SEARCH_FIELDS: &[&str] = &["intent", "k"];
+/// The arguments of `get_run`.
+pub(crate) const GET_RUN_FIELDS: &[&str] = &["run_id", "wait_ms"];
+
 fn decode_get_run(arguments: JsonObject) -> Result<(RunId, Option<Duration>), RequestError> {
-    let mut fields = ArgumentFields::new("", &["run_id", "wait_ms"], arguments)?;
+    let mut fields = ArgumentFields::new("", GET_RUN_FIELDS, arguments)?;
     let missing = || RequestError::Missing { field: "run_id".to_owned() };
     let run_id = fields.text("run_id")?.ok_or_else(missing)?.into();
     Ok((run_id, fields.count("wait_ms")?.map(Duration::from_millis)))

@@ -63,7 +63,8 @@ fn unknown_text(fields: &[(String, Option<&'static str>)]) -> String {
     fields.iter().map(name).collect::<Vec<_>>().join("; ")
 }
 
-const FIELDS: &[&str] = &[
+/// The arguments of `execute_code`.
+pub(crate) const FIELDS: &[&str] = &[
     "code",
     "language",
     "engine",
@@ -132,7 +133,10 @@ pub fn decode_execute(arguments: Map<String, Value>) -> Result<ExecuteRequest, R
         grants,
         workspace,
         session_id: fields.text("session_id")?.map(SessionId::from),
-        max_output_tokens: tokens.map(|most| u32::try_from(most).unwrap_or(u32::MAX)),
+        // No answer fits into nothing: 0 is what strict models write for a number that they leave out.
+        max_output_tokens: tokens
+            .filter(|most| *most > 0)
+            .map(|most| u32::try_from(most).unwrap_or(u32::MAX)),
         durable: fields.flag("durable")?,
     })
 }
@@ -186,7 +190,23 @@ fn requested_workspace(value: &Value) -> Option<WorkspaceRequest> {
     Some(WorkspaceRequest { path, commit: false, commit_executable: Vec::new() })
 }
 
-/// Fields not yet taken. `null` counts as absent: clients send it for fields that they leave out.
+/// Fields that have a meaning without any text in them.
+const MAY_BE_EMPTY: &[&str] = &["code"];
+
+/// Whether a field counts as left out. Strict schemas make every property required and give none of them
+/// `null`, so models write an empty text, or `null` as a text, for what they leave out.
+fn is_left_out(name: &str, value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => {
+            let text = text.trim();
+            (text.is_empty() || text == "null") && !MAY_BE_EMPTY.contains(&name)
+        }
+        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => false,
+    }
+}
+
+/// Fields not yet taken.
 #[derive(Debug)]
 pub(crate) struct ArgumentFields {
     prefix: &'static str,
@@ -205,7 +225,7 @@ impl ArgumentFields {
         for (name, value) in given {
             let right = known.iter().find(|right| is_spelled_alike(right, &name));
             match right {
-                Some(_) if value.is_null() => {}
+                Some(right) if is_left_out(right, &value) => {}
                 Some(right) if left.contains_key(*right) => {
                     return Err(RequestError::Twice { field: format!("{prefix}{right}") });
                 }

@@ -2,8 +2,9 @@
 //!
 //! All descriptions together stay under 400 tokens, however many tools are behind the gateway; a test
 //! counts them with a tokenizer. Every property has a type, because clients with strict schemas refuse one
-//! without. Arguments that are rarely needed are only in the manual ([`manual`]), which `search_tools`
-//! returns if it is called without an intent.
+//! without. Descriptions of all properties do not fit: docs/benchmarks.md says what was tried. The manual
+//! ([`manual`]), which `search_tools` returns if it is called without an intent, describes every argument,
+//! also those that are rarely needed and not in the list.
 
 mod manual;
 
@@ -42,9 +43,8 @@ pub(crate) const ANSWER_WITH_FILES: &[&str] = &[EXECUTE, GET_RUN, SANDBOX];
 
 pub(crate) use manual::manual;
 
-const EXECUTE_TEXT: &str = "Run code in a sandbox. Only its `return` value, prints and \
-    files in /work/out come back: filter in code. Call tools: `await mcp.server.tool({})` (Python: \
-    no await).";
+const EXECUTE_TEXT: &str = "Run code in a sandbox: no npm or pip. Only its `return` value, prints and \
+    /work/out come back: filter in code. Tools: `await mcp.server.tool({})` (Python: no await).";
 const SEARCH_TEXT: &str = "Find tools. No intent: manual.";
 const GET_RUN_TEXT: &str = "Result of a run.";
 const SANDBOX_TEXT: &str = "Sessions keep state.";
@@ -168,10 +168,11 @@ fn execute_input() -> Value {
     let mut input = inputs(json!({
         "code": text(),
         "language": described("string", "python, bash or typescript (default)"),
-        "intent": text(),
         "context": described("string", "JSON"),
         "network": described("string", "hosts"),
-        "sandbox_config": inputs(json!({ "timeoutMs": of_type("integer") })),
+        // A text, not an object: strict clients close objects, and nobody could state a setting that is not
+        // listed here.
+        "sandbox_config": described("string", "{timeoutMs}"),
         "session_id": text(),
         "max_output_tokens": described("integer", "default 2000"),
     }));

@@ -62,7 +62,7 @@ pub(crate) fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(mut error) => {
-            suggestions::improve(&mut error, &Arguments::command());
+            suggestions::improve(&mut error, Arguments::command());
             error.exit()
         }
     };

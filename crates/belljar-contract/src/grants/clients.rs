@@ -103,8 +103,12 @@ impl ClientGrants {
             .ok_or_else(|| beyond_paths("working on", "workspace", asked, &allowed))
     }
 
-    /// Whether a client may ask for what code was missing.
-    pub fn allows(&self, missing: &MissingGrant) -> bool {
+    /// Whether a client may ask for what code was missing. `hosts` decides about hosts.
+    pub fn allows(
+        &self,
+        missing: &MissingGrant,
+        hosts: impl Fn(&Access) -> Result<Vec<String>, RunError>,
+    ) -> bool {
         let name = missing.name.as_str();
         match missing.kind {
             MissingKind::Read => contained(name, &self.readable).is_some(),
@@ -112,6 +116,7 @@ impl ClientGrants {
             MissingKind::Env => self.env.contains_key(name),
             MissingKind::Modules => self.modules.allows(name),
             MissingKind::Commands => self.commands.allows(name),
+            MissingKind::Net => hosts(&Access::Only(vec![name.to_owned()])).is_ok(),
         }
     }
 

@@ -70,7 +70,10 @@ impl ClientPermissions {
     /// The result with hints in a client's words: fields that it may send, or what the operator sets.
     pub(super) fn reworded(&self, mut result: RunResult) -> RunResult {
         let Some(error) = &mut result.error else { return result };
-        let may_ask = error.missing.as_ref().is_none_or(|missing| self.grants.allows(missing));
+        let may_ask = error
+            .missing
+            .as_ref()
+            .is_none_or(|missing| self.grants.allows(missing, |hosts| self.hosts.given(hosts)));
         error.hint = error.hint_for(if may_ask { Audience::Client } else { Audience::Operator });
         result
     }

@@ -47,10 +47,12 @@ pub(super) async fn fit(result: &mut RunResult, budget: u32, store: Option<&Stor
     fit_error(result);
     let shared = budget.saturating_sub(frame(result).min(budget / 2)).max(MIN_SHARED);
     let logged = result.logs.join("\n");
-    // An answer has the log lines, or what was printed if there are none.
-    let output = if logged.is_empty() { result.stdout.as_str() } else { &logged };
-    let needed = [result.result.get(), result.state.get(), output].map(|part| cost(part, shared));
-    let [value_share, state_share, output_share] = shares(needed, shared);
+    // Output is in a result three times, and an answer has one of them. Each gets what the longest needs: the
+    // log lines lack the last line feed of what was printed.
+    let output = [logged.as_str(), &result.stdout, &result.stderr];
+    let output = output.map(|text| cost(text, shared)).into_iter().max().unwrap_or_default();
+    let [value, state] = [&result.result, &result.state].map(|part| cost(part.get(), shared));
+    let [value_share, state_share, output_share] = shares([value, state, output], shared);
     let run_id = result.id.clone();
     for (value, share, cut) in [
         (&mut result.result, value_share, &mut result.truncated.result),

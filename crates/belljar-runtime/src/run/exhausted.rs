@@ -1,5 +1,5 @@
 //! Limits that a guest meets as an error of the system. The guest says which limit it was; the host adds its
-//! value and how to raise it, the same for every language.
+//! value, and says how its reader raises it, the same for every language.
 
 use belljar_contract::{ErrorCode, Limits, RunError};
 

@@ -21,7 +21,8 @@ use crate::{
     sessions::{SessionError, SessionRequest},
 };
 
-const FIELDS: &[&str] = &[
+/// The arguments of `sandbox`.
+pub(crate) const FIELDS: &[&str] = &[
     "action",
     "session_id",
     "language",
@@ -139,7 +140,15 @@ impl<B: Backend> Gateway<B> {
 /// A session error as the model sees it.
 fn said(error: &SessionError) -> Value {
     let (code, message) = (error.code(), error.to_string());
-    json!({ "type": "SandboxError", "code": code, "message": message, "hint": error.hint() })
+    json!({ "type": "SandboxError", "code": code, "message": message, "hint": hint(error) })
+}
+
+/// The remedy in the words of a model, which has tools and no paths.
+pub(crate) fn hint(error: &SessionError) -> Option<&str> {
+    match error {
+        SessionError::Unknown { .. } => Some("`sandbox` with the action `list` gives the sessions"),
+        other => other.hint(),
+    }
 }
 
 fn as_json(value: &impl serde::Serialize) -> Value {

@@ -37,7 +37,12 @@ const LISTED: u32 = 20;
 /// How long a call waits for the answer to its command.
 const COMMAND_WAIT: Duration = Duration::from_secs(20);
 
+/// The arguments of `run_workflow`.
+pub(crate) const RUN_FIELDS: &[&str] = &["workflow", "inputs", "id", "wait_ms"];
 /// The arguments of `get_workflow`.
+pub(crate) const GET_FIELDS: &[&str] = &["id", "wait_ms", "after"];
+
+/// The arguments of `get_workflow`, decoded.
 #[derive(Debug, PartialEq)]
 pub(super) struct GetWorkflowRequest {
     id: Option<String>,
@@ -50,8 +55,7 @@ pub(super) struct GetWorkflowRequest {
 pub(super) fn decode_run(
     arguments: JsonObject,
 ) -> Result<(WorkflowRequest, Option<Duration>), RequestError> {
-    let mut fields =
-        ArgumentFields::new("", &["workflow", "inputs", "id", "wait_ms"], with_id(arguments)?)?;
+    let mut fields = ArgumentFields::new("", RUN_FIELDS, with_id(arguments)?)?;
     let missing = || RequestError::Missing { field: "workflow".to_owned() };
     let workflow = WorkflowSource::from_value(fields.take("workflow").ok_or_else(missing)?)
         .map_err(|other| kind("workflow", "a workflow, or the text of one", &other))?;
@@ -66,7 +70,7 @@ pub(super) fn decode_run(
 
 /// Decodes the arguments of `get_workflow`.
 pub(super) fn decode_get(arguments: JsonObject) -> Result<GetWorkflowRequest, RequestError> {
-    let mut fields = ArgumentFields::new("", &["id", "wait_ms", "after"], with_id(arguments)?)?;
+    let mut fields = ArgumentFields::new("", GET_FIELDS, with_id(arguments)?)?;
     let wait = fields.count("wait_ms")?.map_or(DEFAULT_WAIT, Duration::from_millis);
     Ok(GetWorkflowRequest { id: fields.text("id")?, wait, after: fields.count("after")? })
 }

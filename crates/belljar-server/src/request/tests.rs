@@ -201,6 +201,22 @@ fn e2_json_in_a_text_is_read_as_what_it_is() {
     }
 }
 
+/// A strict schema makes every property required, so a model writes something for those that it leaves out.
+#[test]
+fn e2_what_a_strict_model_leaves_empty_counts_as_left_out() {
+    for nothing in ["", " ", "null"] {
+        let request = decode(json!({
+            "code": "1", "language": nothing, "engine": nothing, "intent": nothing, "tools": nothing,
+            "context": nothing, "network": nothing, "sandbox_config": nothing, "session_id": nothing,
+            "max_output_tokens": 0, "durable": nothing,
+        }));
+        assert_eq!(request, decode(json!({"code": "1"})), "{nothing:?}");
+    }
+    // Code may be empty, and what has a text keeps it.
+    let request = decode(json!({"code": "", "session_id": "nullable"})).expect("decoded");
+    assert_eq!((request.code.as_str(), request.session_id), ("", Some("nullable".into())));
+}
+
 /// The text of an object keeps what a tree of it would lose.
 #[test]
 fn a8_a_context_in_a_text_keeps_its_order_and_its_digits() {

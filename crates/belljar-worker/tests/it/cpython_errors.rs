@@ -200,6 +200,16 @@ fn missing_commands_are_told() {
     assert_eq!(outcome.failure().missing.as_deref(), Some(&missing));
 }
 
+/// A7: code that needs the network is told which host to ask for.
+#[test]
+fn a7_a_host_that_was_not_granted_is_named() {
+    let outcome = run("import urllib.request\nurllib.request.urlopen('http://nowhere.invalid/x')");
+    let failure = outcome.failure();
+    assert_eq!(failure.code, ErrorCode::PermissionNetwork);
+    let missing = MissingGrant { kind: MissingKind::Net, name: "nowhere.invalid".into() };
+    assert_eq!(failure.missing.as_deref(), Some(&missing));
+}
+
 /// A6: time that runs out is told with the line that was running.
 #[test]
 fn timeouts_name_the_line() {

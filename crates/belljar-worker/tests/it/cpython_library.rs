@@ -184,6 +184,21 @@ fn threads() {
     assert!(outcome.prints.iter().any(|(_, text)| text.contains("ValueError: in thread")));
 }
 
+/// A2: processes have no locks in common, so pools of processes are pools of threads.
+#[test]
+fn a2_pools_of_processes_run_in_threads() {
+    let code = "import multiprocessing as mp, os\nfrom multiprocessing.pool import Pool\n\
+                def square(n): return n * n\n\
+                with Pool(2) as pool:\n    first = pool.map(square, [1, 2, 3])\n\
+                with mp.Pool(processes=2, maxtasksperchild=1) as pool:\n    second = pool.starmap(pow, [(2, 3), (3, 2)])\n\
+                with mp.get_context('fork').Pool() as pool:\n    third = pool.apply_async(square, (9,)).get()\n\
+                with mp.pool.ThreadPool(2) as pool:\n    fourth = pool.map(square, [4])\n\
+                with Pool(2) as pool:\n    pids = set(pool.map(lambda _: os.getpid(), range(4)))\n\
+                [first, second, third, fourth, pids == {os.getpid()}]";
+    let outcome = run_command(Python::Plain, &granted(&["multiprocessing"], code));
+    assert_eq!(outcome.value, json!([[1, 4, 9], [8, 9], 81, [16], true]));
+}
+
 /// A10: a value is not delayed by a fork that goes on.
 #[test]
 fn multiprocessing_children_do_not_answer() {

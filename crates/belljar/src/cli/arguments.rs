@@ -223,7 +223,7 @@ pub(crate) struct ServeArguments {
     /// Origin of web pages that may send requests
     #[arg(long, value_name = "ORIGIN", requires = "http")]
     pub(crate) allow_origin: Vec<String>,
-    /// Log every request to standard error
+    /// Log every HTTP request to standard error
     #[arg(long, value_name = "FORMAT", value_enum, requires = "http")]
     pub(crate) log: Option<LogFormat>,
     /// How long a graceful stop may take; a second signal ends it at once

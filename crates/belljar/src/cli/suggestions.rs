@@ -27,7 +27,9 @@ const BY_USE: [&str; 12] = [
 ];
 
 /// Replaces the suggestions of an error by the parser.
-pub(crate) fn improve(error: &mut Error, root: &Command) {
+pub(crate) fn improve(error: &mut Error, mut root: Command) {
+    // Only a command that is built knows its whole name.
+    root.build();
     let arguments: Vec<String> =
         env::args_os().skip(1).map(OsString::into_string).filter_map(Result::ok).collect();
     let is_command = error.kind() == ErrorKind::InvalidSubcommand;
@@ -40,13 +42,15 @@ pub(crate) fn improve(error: &mut Error, root: &Command) {
         (ContextKind::InvalidArg, ContextKind::SuggestedArg)
     };
     let Some(given) = text(error, wrong) else { return };
-    let of = command_of(root, &arguments, &given);
+    let of = command_of(&root, &arguments, &given);
     let names: Vec<String> = if is_command {
         let shown = of.get_subcommands().filter(|command| !command.is_hide_set());
         shown.map(|command| command.get_name().to_owned()).collect()
     } else {
-        flags(of).chain(flags(root)).collect()
+        flags(of).chain(flags(&root)).collect()
     };
+    // The usage that the parser shows has the flag that it would suggest.
+    error.insert(ContextKind::Usage, ContextValue::StyledStr(of.clone().render_usage()));
     let mut near = nearest(&given, &names);
     error.remove(suggested);
     if near.is_empty() {

@@ -10,7 +10,7 @@ use belljar_testing::sandboxed;
 use serde_json::json;
 
 use crate::{
-    command::{BELLJAR, Place, belljar},
+    command::{BELLJAR, Place, belljar, until_shown},
     project_support::CountingProject,
 };
 
@@ -89,6 +89,19 @@ fn d7_a_run_that_is_not_durable_still_waits_for_a_person() {
     assert_eq!(project.counted(), ["x"]);
 }
 
+/// Progress is for people: a terminal gets a line after a second, a pipe never does.
+#[sandboxed]
+#[test]
+fn progress_is_shown_on_a_terminal_only() {
+    let place = Place::new();
+    let waits = "await new Promise((done) => setTimeout(done, 20000))";
+    let shown = until_shown(&place, "(1 s)", &["run", "-c", waits]);
+    assert!(shown.contains("running main.ts (1 s)"), "{shown}");
+    let code = "await new Promise((done) => setTimeout(done, 1300)); return 1";
+    let piped = place.belljar(&["run", "-c", code]);
+    assert_eq!((piped.stdout.as_str(), piped.stderr.as_str()), ("1\n", ""), "{piped:#?}");
+}
+
 #[sandboxed]
 #[test]
 fn d7_no_wait_fails_instead_of_waiting() {
@@ -149,6 +162,7 @@ fn a6_mistakes_are_named_with_what_to_write() {
     assert!(told(&["rnu", "x"]).contains("similar subcommand exists: 'run'\n"));
     let flag = told(&["run", "--foo"]);
     assert!(!flag.contains("similar"), "{flag}");
+    assert!(flag.contains("Usage: belljar run [OPTIONS] [FILE]"), "{flag}");
     assert!(told(&["run", "--timout", "1s"]).contains("'--timeout'"));
     let http = told(&["serve", "--http", "nowhere"]);
     assert!(http.contains("write a port such as 8420"), "{http}");

@@ -209,6 +209,9 @@ fn c1_changes_of_a_workspace_come_back_as_a_list() {
     server.end();
 }
 
+/// Code that needs a host. It has no network, so it reaches nobody.
+const REACHING: &str = "import urllib.request\nurllib.request.urlopen('http://api.example.com/x')";
+
 /// E2: a hint names what its reader can write: no flag of `belljar run` for a model.
 #[sandboxed]
 #[test]
@@ -228,6 +231,19 @@ fn e2_hints_are_in_the_words_of_the_client() {
     assert!(!file.contains("Grant it with"), "{file}");
     let disk = hint(&mut server, "bash", "head -c 400M /dev/zero > /tmp/zeros");
     assert!(disk.contains("`disk_mb` in `sandbox_config`") && !disk.contains("--disk"), "{disk}");
+    let full = "open('/tmp/x', 'w').write('x' * (3 << 20))";
+    let answer = ask(&mut server, "python", full, json!({"diskMb": 2}));
+    let told = answer["error"]["hint"].as_str().unwrap_or_default();
+    assert!(
+        told.contains("`disk_mb` in `sandbox_config`") && !told.contains("--disk"),
+        "{answer:#}"
+    );
+    let may_not = hint(&mut server, "python", REACHING);
+    assert!(may_not.contains("`belljar serve --net api.example.com`"), "{may_not}");
+    server.end();
+    let mut server = StdioServer::start_with(&place, &["--net", "*.example.com"]);
+    let may_ask = hint(&mut server, "python", REACHING);
+    assert!(may_ask.contains("`network: [\"api.example.com\"]`"), "{may_ask}");
     server.end();
     let mut server = StdioServer::start_with(&place, &["--module", "pickle"]);
     let may_not = hint(&mut server, "python", "import subprocess");
@@ -238,4 +254,15 @@ fn e2_hints_are_in_the_words_of_the_client() {
     let ran = place.belljar(&["run", "-l", "python", "-c", "import subprocess", "--json"]);
     let told = ran.json()["error"]["hint"].as_str().unwrap_or_default().to_owned();
     assert!(told.contains("--module subprocess"), "{ran:#?}");
+    let ran = place.belljar(&["run", "-l", "python", "-c", REACHING, "--json"]);
+    let told = ran.json()["error"]["hint"].as_str().unwrap_or_default().to_owned();
+    assert!(told.contains("--net api.example.com"), "{ran:#?}");
+    // No grant names an address, or a name of this machine or its network.
+    for other in ["127.0.0.1", "localhost", "printer.local"] {
+        let code = REACHING.replace("api.example.com", other);
+        let error =
+            place.belljar(&["run", "-l", "python", "-c", &code, "--json"]).json()["error"].take();
+        assert_eq!(error["code"], "permission.network", "{error:#}");
+        assert_eq!(error["missing"], Value::Null, "{error:#}");
+    }
 }

@@ -80,10 +80,10 @@ pub(crate) const MCP_1: Client = Client::python("mcp_1.py", "mcp1");
 pub(crate) const MCP_2: Client = Client::python("mcp_2.py", "mcp2");
 pub(crate) const MCP_2_LEGACY: Client = Client { options: &["--mode", "legacy"], ..MCP_2 };
 const FAST_MCP: Client = Client::python("fast_mcp.py", "fastmcp");
-const LANGCHAIN: Client = Client::python("langchain_adapters.py", "langchain");
-const OPENAI_AGENTS: Client = Client::python("openai_agents.py", "openai-agents");
+pub(crate) const LANGCHAIN: Client = Client::python("langchain_adapters.py", "langchain");
+pub(crate) const OPENAI_AGENTS: Client = Client::python("openai_agents.py", "openai-agents");
 const PYDANTIC_AI: Client = Client::python("pydantic_ai_client.py", "pydantic-ai");
-const SDK: Client = Client::node("sdk.mjs");
+pub(crate) const SDK: Client = Client::node("sdk.mjs");
 const INSPECTOR: Client = Client::node("inspector.mjs");
 
 /// Code that asks the time server something, which depends on the zone.

@@ -85,6 +85,14 @@ pub(crate) fn belljar(arguments: &[&str]) -> Outcome {
     Place::new().belljar(arguments)
 }
 
+/// What the program shows on a terminal until this text is there; then Ctrl-C ends it.
+pub(crate) fn until_shown(place: &Place, text: &str, arguments: &[&str]) -> String {
+    const UNTIL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/servers/until.py");
+    let mut command = place.command("python3");
+    command.args([UNTIL, text, BELLJAR]).args(arguments).env("TERM", "xterm");
+    outcome(command.output().expect("python3 starts")).stdout
+}
+
 /// Whether to skip a test because this machine cannot sandbox. The parent of [`as_ordinary_user`] has
 /// checked that for its children.
 pub(crate) fn no_sandbox() -> bool {

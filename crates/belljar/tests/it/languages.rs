@@ -307,6 +307,21 @@ fn a6_the_clock_is_looked_at_during_a_flood() {
     assert_eq!(error(&result), ("TimeoutError", "limit.timeout"), "{result:#}");
 }
 
+/// A2: pools work in a cell, where processes and queues have no locks in common.
+#[sandboxed]
+#[test]
+fn a2_pools_work_in_a_cell() {
+    let code = "from multiprocessing import Pool\nfrom multiprocessing.pool import ThreadPool\n\
+                with Pool(2) as pool:\n    squares = pool.map(lambda n: n * n, [1, 2, 3])\n\
+                with ThreadPool() as pool:\n    squares += pool.map(lambda n: n * n, [4])\nsquares";
+    let result = python(code, &["--module", "multiprocessing"]);
+    assert_eq!(result["result"], json!([1, 4, 9, 16]), "{result:#}");
+    // Control: what shares a lock between processes says so.
+    let result =
+        python("import multiprocessing as mp\nmp.Lock()", &["--module", "multiprocessing"]);
+    assert!(result["error"]["hint"].to_string().contains("cannot share locks"), "{result:#}");
+}
+
 /// Runs Python that has numpy, pandas and matplotlib; `scripts/test` sets it up.
 fn data_python(code: &str) -> Value {
     let programs = Path::new(env!("CARGO_TARGET_TMPDIR")).join("../python-data/bin");

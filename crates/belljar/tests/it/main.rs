@@ -7,6 +7,7 @@
     reason = "a test fails this way"
 )]
 
+mod answer_tokens;
 mod as_models_write;
 mod chaos;
 mod cli_approvals;
@@ -26,6 +27,7 @@ mod demo;
 mod denials;
 #[path = "../../../belljar-runtime/tests/it/descendants.rs"]
 mod descendants;
+mod doc_blocks;
 mod doctor;
 mod engines;
 mod escape_bait;

@@ -162,6 +162,8 @@ fn a6_limits_are_enforced_and_what_was_printed_before_is_kept() {
     assert_eq!(error_of(&outcome)["code"], "limit.result");
     let outcome = belljar(&["run", "-c", "return 12345", "--max-code", "5", "--json"]);
     assert_eq!(error_of(&outcome)["code"], "limit.code");
+    let hint = error_of(&outcome)["hint"].to_string();
+    assert!(hint.contains("Or ask for more with --max-code."), "{hint}");
     let arguments = ["run", "-c", "1", "--context", "[1, 2, 3]", "--max-context", "4", "--json"];
     assert_eq!(error_of(&belljar(&arguments))["code"], "limit.context");
 }

@@ -5,7 +5,7 @@ use belljar_testing::sandboxed;
 use serde_json::{Value, json};
 
 use crate::{
-    clients::{Client, MCP_1, MCP_2, MCP_2_LEGACY},
+    clients::{Client, LANGCHAIN, MCP_1, MCP_2, MCP_2_LEGACY, OPENAI_AGENTS, SDK},
     mcp_support::Project,
 };
 
@@ -86,8 +86,20 @@ fn e2_elicitation_decides_in_python_mcp_2_legacy_over_http() {
     decided_in(MCP_2_LEGACY, true);
 }
 
-/// D7: a person at the client says yes for the run, and is asked once.
-fn decided_for_the_run_in(client: Client) {
+#[sandboxed]
+#[test]
+fn e2_elicitation_decides_in_the_typescript_sdk_over_stdio() {
+    decided_in(SDK, false);
+}
+
+#[sandboxed]
+#[test]
+fn e2_elicitation_decides_in_the_typescript_sdk_over_http() {
+    decided_in(SDK, true);
+}
+
+/// D7: a person at the client says yes for the run, and is asked once. Gives the client's answer.
+fn decided_for_the_run_in(client: Client) -> Value {
     let project = project();
     let code = "for (const n of [1, 2, 3]) await mcp.counting.append({ text: `asked${n}` });
 return 'all'";
@@ -103,12 +115,54 @@ return 'all'";
     assert_eq!(refused["structured"]["status"], "approval_required", "{refused:#}");
     assert_eq!(project.counted().len(), 3);
     assert_eq!(project.belljar(&["approvals", "rules", "--json"]).json()["rules"], json!([]));
+    approved
+}
+
+/// The one form that the client was shown, with each choice spelled out.
+fn assert_form(answer: &Value) {
+    let forms = answer["forms"].as_array().expect("it says which forms it was shown");
+    let [form] = forms.as_slice() else { panic!("asked {} times: {answer:#}", forms.len()) };
+    let message = form["message"].as_str().unwrap_or_default();
+    assert!(message.contains("Allow the call of counting__append"), "{form:#}");
+    let choices = form["requestedSchema"]["properties"]["decision"].to_string();
+    for words in ["\"once\"", "\"run\"", "\"deny\"", "with any arguments"] {
+        assert!(choices.contains(words), "{words}: {form:#}");
+    }
+    assert!(!choices.contains("\"always\""), "the file asks: {form:#}");
 }
 
 #[sandboxed]
 #[test]
 fn d7_a_yes_for_the_run_is_given_in_python_mcp_1() {
     decided_for_the_run_in(MCP_1);
+}
+
+#[sandboxed]
+#[test]
+fn d7_a_yes_for_the_run_is_given_in_the_typescript_sdk() {
+    assert_form(&decided_for_the_run_in(SDK));
+}
+
+#[sandboxed]
+#[test]
+fn d7_a_yes_for_the_run_is_given_in_langchain() {
+    assert_form(&decided_for_the_run_in(LANGCHAIN));
+}
+
+/// The Agents SDK of OpenAI (0.24) gives its sessions no callback for questions, so its model is told which
+/// command decides, and asks for the result afterwards.
+#[sandboxed]
+#[test]
+fn d7_openai_agents_cannot_ask_and_names_the_command() {
+    let project = project();
+    let waiting = OPENAI_AGENTS.ask(&project, None, &["--code", CODE]);
+    let (run, approval) = parked(&waiting["structured"]);
+    let command = format!("belljar approvals approve {approval}");
+    assert!(waiting["structured"]["message"].to_string().contains(&command), "{waiting:#}");
+    assert_eq!(project.belljar(&["approvals", "approve", &approval]).status, Some(0));
+    let ended = OPENAI_AGENTS.ask(&project, None, &["--run", &run]);
+    assert_eq!(ended["structured"]["result"], "asked", "{ended:#}");
+    assert_eq!(project.counted(), ["first", "asked", "last"]);
 }
 
 #[sandboxed]

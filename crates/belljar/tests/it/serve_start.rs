@@ -6,7 +6,7 @@ use belljar_testing::sandboxed;
 use serde_json::{Value, json};
 
 use crate::{
-    command::Place,
+    command::{Place, until_shown},
     mcp_support::{serve_in, within},
     project_support::CountingProject,
 };
@@ -44,6 +44,24 @@ fn d3_servers_that_do_not_work_are_named_by_serve_and_by_a_search() {
         .collect();
     missing.sort_unstable();
     assert_eq!(missing, ["empty", "gone", "loud"]);
+}
+
+/// E1: on a terminal, `serve` says what it serves and how to connect. In a pipe it says nothing of that.
+#[sandboxed]
+#[test]
+fn e1_serve_on_a_terminal_says_what_it_serves_and_how_to_connect() {
+    let tools = "code can call the tools of count (";
+    let project = CountingProject::with("");
+    let shown = until_shown(&project.place, tools, &["serve"]);
+    assert!(shown.contains("serving MCP on standard input and output"), "{shown}");
+    assert!(shown.contains("belljar serve --http 8420"), "{shown}");
+    let shown = until_shown(&project.place, tools, &["serve", "--http", "127.0.0.1:0"]);
+    assert!(shown.contains("Authorization: Bearer TOKEN"), "{shown}");
+    let bare = Place::new();
+    let shown = until_shown(&bare, "code can call no tools", &["serve", "--http", "127.0.0.1:0"]);
+    assert!(shown.contains("no MCP servers are configured in .mcp.json"), "{shown}");
+    let piped = project.place.belljar(&["serve"]);
+    assert_eq!((piped.status, piped.stderr.as_str()), (Some(0), ""), "{piped:#?}");
 }
 
 /// A script that waits for the address must not find that of a host that was killed.

@@ -82,6 +82,24 @@ fn e5_all_parts_share_one_budget() {
     assert!((1_000..2_000).contains(&alone), "{alone}");
 }
 
+/// What fits is neither cut nor marked, in none of the forms that a result has of output.
+#[test]
+fn e5_output_within_the_budget_stays_as_it_is() {
+    for (printed, complained) in
+        [("saved\n", ""), ("{\n  \"a\": 1\n}\n", ""), ("", "rm: no\nrm: no\n"), ("a", "b\n")]
+    {
+        let logs = format!("{printed}{complained}").lines().map(str::to_owned).collect();
+        let (stdout, stderr) = (printed.to_owned(), complained.to_owned());
+        let small = RunResult { logs, stdout, stderr, ..result(&Value::Null) };
+        let fitted = fitted_result(small.clone(), 2_000);
+        assert_eq!(fitted.truncated, small.truncated, "{printed}{complained}");
+        assert_eq!(
+            (fitted.stdout, fitted.stderr, fitted.logs),
+            (small.stdout, small.stderr, small.logs)
+        );
+    }
+}
+
 #[test]
 fn e5_output_keeps_its_beginning_and_its_end() {
     let all = RunResult { logs: lines(20_000), ..result(&json!(1)) };

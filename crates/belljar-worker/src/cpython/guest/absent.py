@@ -6,14 +6,29 @@ catches whatever comes of it. A pool of processes is one of threads here. Applie
 
 import errno
 import functools
+import importlib.machinery
 import os
+import re
+import sys
+import threading
 
 NO_NETWORK = "there is no network in this run"
 ONLY_PROXY = "only granted hosts can be reached, and only through the proxy in HTTPS_PROXY"
 _PROXY = "http://127.0.0.1:3128"
 MAX_ATTEMPTS = 10
+# What a pool of threads does in its own way.
+_OF_THREADS = (
+    "Process",
+    "_wrap_exception",
+    "_setup_queues",
+    "_get_sentinels",
+    "_get_worker_sentinels",
+    "_help_stuff_finish",
+)
 # The hosts that the code of this run tried to reach.
 attempts: list = []
+_NAME = re.compile(r"(?=.{1,253}$)([a-z0-9_-]{1,63}\.)+[a-z][a-z0-9-]{0,62}")
+_LOCAL = re.compile(r"\.(local|localhost|internal)$")
 _REFUSALS = (errno.EPERM, errno.EACCES, errno.ENETUNREACH, errno.EHOSTUNREACH, errno.EAFNOSUPPORT)
 
 
@@ -58,6 +73,15 @@ def _note(real, arguments) -> None:
             attempts.append(host)
 
 
+def grantable():
+    """The host that was tried last, if a grant could name it and none was given to this run: no address, and
+    no name of this machine or its network."""
+    if os.environ.get("HTTPS_PROXY") == _PROXY or not attempts:
+        return None
+    host = attempts[-1].rstrip(".").lower()
+    return host if _NAME.fullmatch(host) and not _LOCAL.search(host) else None
+
+
 def _explain(error: OSError) -> bool:
     """Adds the reason to an error of the system, which has a number and a text; whether it is of the network."""
     if type(error).__name__ != "gaierror" and error.errno not in _REFUSALS:
@@ -65,7 +89,7 @@ def _explain(error: OSError) -> bool:
     if len(error.args) == 2 and isinstance(error.args[1], str):
         if NO_NETWORK in error.args[1] or ONLY_PROXY in error.args[1]:
             return True
-        reason = f"{NO_NETWORK}: pass data in with `context`, or call a tool"
+        reason = f"{NO_NETWORK} beyond granted hosts: pass data in with `context`, or call a tool"
         if os.environ.get("HTTPS_PROXY") == _PROXY:
             reason = ONLY_PROXY
         text = f"{error.args[1]} ({reason})"
@@ -89,3 +113,61 @@ def _patch_pools() -> None:
     ProcessPoolExecutor.__module__ = "concurrent.futures.process"
     ProcessPoolExecutor.__qualname__ = "ProcessPoolExecutor"
     concurrent.futures.ProcessPoolExecutor = ProcessPoolExecutor
+    sys.meta_path.insert(0, _PoolFinder())
+
+
+class _PoolFinder:
+    """Gives `multiprocessing.pool` pools of threads. Few programs import it, so it is changed when one does."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name != "multiprocessing.pool":
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
+        if spec is None or spec.loader is None:
+            return spec
+        real = spec.loader.exec_module
+
+        def exec_module(module):
+            real(module)
+            _use_threads(module)
+
+        spec.loader.exec_module = exec_module
+        return spec
+
+
+class _PoolContext:
+    """A context of multiprocessing whose queues have the locks of threads."""
+
+    Lock = staticmethod(threading.Lock)
+
+    def __init__(self, real):
+        self._real = real
+
+    def __getattr__(self, name):
+        return getattr(self._real, name)
+
+    def SimpleQueue(self):
+        from multiprocessing.queues import SimpleQueue
+
+        return SimpleQueue(ctx=self)
+
+
+def _use_threads(module) -> None:
+    """Makes a pool of processes one of threads: processes of a cell have no locks in common. A pool of threads
+    has a queue with such locks, too."""
+    pool, threads = module.Pool, vars(module.ThreadPool)
+    for name in _OF_THREADS:
+        setattr(pool, name, threads[name])
+    real = pool.__init__
+
+    def start(
+        self, processes=None, initializer=None, initargs=(), maxtasksperchild=None, context=None
+    ):
+        if maxtasksperchild is not None and maxtasksperchild <= 0:
+            raise ValueError("maxtasksperchild must be a positive int or None")
+        context = _PoolContext(context or module.get_context())
+        # A thread that ended after so many calls would free nothing.
+        real(self, processes, initializer, initargs, None, context)
+
+    pool.__init__ = start

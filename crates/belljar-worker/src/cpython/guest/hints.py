@@ -55,6 +55,11 @@ _OTHER_LANGUAGES = {
 }  # fmt: skip
 
 
+def network(host):
+    """The hint for code that tried to reach a host, if its name is known, and the grant that would help."""
+    return Hint(NETWORK, "net", host) if host else NETWORK
+
+
 def line_text(place):
     """The source line of a place, without its indentation."""
     return linecache.getline(place.file_name, place.line).strip()

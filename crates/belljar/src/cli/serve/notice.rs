@@ -1,4 +1,4 @@
-//! The notices of `serve` on standard error: how to connect, and which servers do not work.
+//! The notices of `serve` on standard error: how to connect, what code can call, and which servers do not work.
 
 use std::{
     io::{self, IsTerminal as _, Write as _},
@@ -8,7 +8,7 @@ use std::{
 use anyhow::Context as _;
 use belljar_project::Project;
 use belljar_server::HttpServer;
-use belljar_tools::{Bridge, UpstreamError};
+use belljar_tools::{Bridge, Catalogue, UpstreamError};
 
 use crate::cli::{
     project::command_in,
@@ -52,18 +52,36 @@ pub(super) fn print_address(server: &HttpServer, token: &str) -> anyhow::Result<
     io::stderr().write_all(text.as_bytes()).context("cannot write to standard error")
 }
 
-/// Names the servers that do not work, as soon as that is known. Servers whose tools are known from
-/// earlier are not started.
+/// Names the servers that do not work, as soon as that is known, and on a terminal also the tools of the
+/// others. Servers whose tools are known from earlier are not started.
 pub(super) fn watch_servers(bridge: Option<&Bridge>) {
     let Some(bridge) = bridge.cloned() else { return };
     tokio::spawn(async move {
-        let (_, failures) = bridge.catalogue_within(LISTED).await;
+        let (catalogue, failures) = bridge.catalogue_within(LISTED).await;
         let broken: Vec<UpstreamError> = failures.into_iter().filter(is_broken).collect();
+        if io::stderr().is_terminal() {
+            let _ = writeln!(io::stderr(), "{}", tools_text(&catalogue, &broken));
+        }
         for server in broken.iter().map(UpstreamError::server) {
             let _ = writeln!(io::stderr(), "MCP server {} does not work:", visible(server));
         }
         let _ = print_failures(&broken);
     });
+}
+
+/// How many tools code can call, of which servers.
+fn tools_text(catalogue: &Catalogue, broken: &[UpstreamError]) -> String {
+    let count = |server: &str| catalogue.tools_of(server).count();
+    let servers = catalogue.servers().map(|name| format!("{} ({})", visible(name), count(name)));
+    let servers: Vec<String> = servers.collect();
+    if servers.is_empty() {
+        let why = match broken {
+            [] => "no MCP servers are configured in .mcp.json or belljar.toml",
+            [..] => "no MCP server works",
+        };
+        return format!("code can call no tools: {why}");
+    }
+    format!("code can call the tools of {}; `belljar tools list` lists them", servers.join(", "))
 }
 
 /// Whether the failure is the server's own, not the end of this host.

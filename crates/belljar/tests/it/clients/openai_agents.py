@@ -13,11 +13,14 @@ from asked import answer, run
 from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
 
 
-class Stub(Model):
-    """Calls execute_code, then repeats what came back."""
+STRICT = {"convert_schemas_to_strict": True}
 
-    def __init__(self, arguments):
-        self.arguments = arguments
+
+class Stub(Model):
+    """Calls a tool once, then repeats what came back."""
+
+    def __init__(self, asked):
+        self.tool, self.arguments = asked.tool, asked.arguments
         self.tools = []
         self.output = None
 
@@ -30,9 +33,11 @@ class Stub(Model):
             text = ResponseOutputText(type="output_text", text="done", annotations=[])
             said = ResponseOutputMessage(id="2", type="message", role="assistant", status="completed", content=[text])
         else:
-            arguments = json.dumps(self.arguments)
+            named = next(tool for tool in tools if tool.name == self.tool)
+            empty = nothing(named.params_json_schema) if named.strict_json_schema else {}
+            arguments = json.dumps({**empty, **self.arguments})
             said = ResponseFunctionToolCall(
-                id="1", call_id="1", type="function_call", name="execute_code", arguments=arguments
+                id="1", call_id="1", type="function_call", name=self.tool, arguments=arguments
             )
         return ModelResponse(output=[said], usage=Usage(), response_id=None)
 
@@ -48,6 +53,13 @@ def structured_content(output):
     return json.loads(value["text"]) if isinstance(value, dict) and value.get("type") == "text" else value
 
 
+def nothing(schema):
+    """What a model writes for the properties that it leaves out: a strict schema makes all of them required,
+    and gives each the one type that it has."""
+    empty = {"string": "", "integer": 0, "object": {}}
+    return {name: empty[part["type"]] for name, part in schema["properties"].items()}
+
+
 def is_typed(schema):
     below = [*schema.get("properties", {}).values(), *([schema["items"]] if "items" in schema else [])]
     return ("type" in schema or "anyOf" in schema) and all(is_typed(part) for part in below)
@@ -55,11 +67,8 @@ def is_typed(schema):
 
 async def with_files(asked, server):
     """The SDK's default: a model gets content, and tools have strict schemas."""
-    # A strict schema makes every property required; a model sends null for those that it leaves out.
-    nulls = dict.fromkeys(["language", "intent", "context", "sandbox_config", "session_id", "max_output_tokens"])
-    stub = Stub({**nulls, **asked.arguments})
-    strict = {"convert_schemas_to_strict": True}
-    await Runner.run(Agent(name="tester", model=stub, mcp_servers=[server], mcp_config=strict), "go")
+    stub = Stub(asked)
+    await Runner.run(Agent(name="tester", model=stub, mcp_servers=[server], mcp_config=STRICT), "go")
     for tool in stub.definitions:
         assert tool.strict_json_schema and is_typed(tool.params_json_schema), (tool.name, tool.params_json_schema)
     parts = stub.output
@@ -83,8 +92,9 @@ async def main(asked):
     async with server:
         if asked.files:
             return await with_files(asked, server)
-        stub = Stub(asked.arguments)
-        await Runner.run(Agent(name="tester", model=stub, mcp_servers=[server]), "go")
+        stub = Stub(asked)
+        agent = Agent(name="tester", model=stub, mcp_servers=[server], mcp_config=STRICT)
+        await Runner.run(agent, "go")
         structured = structured_content(stub.output)
         answer("openai-agents", stub.tools, structured, structured.get("status") == "failed")
 

@@ -27,22 +27,23 @@ const transport = given.http
     })
   : new StdioClientTransport({ command: given.stdio[0], args: given.stdio.slice(1) });
 
-const capabilities = given.decide ? { elicitation: {} } : {};
+// A client that can show forms says so; the SDK checks an answer against the form.
+const capabilities = given.decide ? { elicitation: { form: {} } } : {};
 const client = new Client({ name: "sdk", version: "1" }, { capabilities });
+const forms = [];
 if (given.decide) {
-  client.setRequestHandler(ElicitRequestSchema, async () =>
-    given.decide === "close"
-      ? { action: "cancel" }
-      : ["run", "always"].includes(given.decide)
-        ? { action: "accept", content: { decision: given.decide } }
-        : { action: "accept", content: { approve: given.decide === "approve" } },
-  );
+  client.setRequestHandler(ElicitRequestSchema, async ({ params }) => {
+    forms.push(params);
+    if (given.decide === "close") return { action: "cancel" };
+    const decision = { approve: "once", deny: "deny" }[given.decide] ?? given.decide;
+    return { action: "accept", content: { decision } };
+  });
 }
 await client.connect(transport);
 const { tools } = await client.listTools();
-const args = { code: given.code };
+const args = given.run ? { run_id: given.run } : { code: given.code };
 if (given.language) args.language = given.language;
-const result = await client.callTool({ name: "execute_code", arguments: args });
+const result = await client.callTool({ name: given.run ? "get_run" : "execute_code", arguments: args });
 const ofType = (type) => result.content.filter((block) => block.type === type);
 const read = [];
 for (const { uri } of ofType("resource_link")) {
@@ -57,6 +58,7 @@ console.log(
     tools: tools.map((tool) => tool.name),
     structured: result.structuredContent,
     isError: result.isError === true,
+    forms,
     pictures: ofType("image").map((block) => block.mimeType),
     read,
   }),
