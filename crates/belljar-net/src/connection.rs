@@ -5,7 +5,10 @@
 
 use std::{
     io, mem,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU32, Ordering},
+    },
 };
 
 use crate::{
@@ -26,6 +29,8 @@ use crate::{
 pub(crate) struct ProxyConnection {
     state: Arc<ProxyState>,
     opened: Mutex<Vec<OpenedRecord>>,
+    /// The fetch that it serves; 0 if it is a program's.
+    fetch: AtomicU32,
 }
 
 /// What a guest may do with a host that it has named.
@@ -70,7 +75,17 @@ pub(crate) enum OpenFailure {
 
 impl ProxyConnection {
     pub(crate) fn new(state: Arc<ProxyState>) -> Self {
-        Self { state, opened: Mutex::default() }
+        Self { state, opened: Mutex::default(), fetch: AtomicU32::new(0) }
+    }
+
+    /// The next request is that of a fetch.
+    pub(crate) fn serve_fetch(&self, number: u32) {
+        self.fetch.store(number, Ordering::Relaxed);
+    }
+
+    fn event(&self, destination: Destination, request: Option<RequestSummary>) -> ConnectionEvent {
+        let fetch = self.fetch.load(Ordering::Relaxed);
+        self.state.event(destination, request, (fetch != 0).then_some(fetch))
     }
 
     pub(crate) fn limits(&self) -> &NetLimits {
@@ -102,7 +117,7 @@ impl ProxyConnection {
         port: u16,
         check: impl FnOnce(&RemoteHost) -> Result<(), NetRefusal>,
     ) -> Result<TunnelAdmission, OpenFailure> {
-        let mut event = self.state.event(Destination::new(&host, port), None);
+        let mut event = self.event(Destination::new(&host, port), None);
         let decision = self.state.context().policy.decide_host(&host, port);
         event.rule = decision.as_ref().ok().map(|decision| decision.rule().to_string());
         let decision = match decision.and_then(|decision| check(&host).map(|()| decision)) {
@@ -129,7 +144,7 @@ impl ProxyConnection {
     ) -> Result<AllowedConnection, OpenFailure> {
         let (host, port) = (&target.host, target.port);
         let decision = self.decide_request(target, &request, check);
-        let mut event = self.state.event(Destination::new(host, port), Some(request));
+        let mut event = self.event(Destination::new(host, port), Some(request));
         let settled = match decision {
             Ok(decision) => self.settle(decision, &mut event).await,
             Err(refusal) => Err(refusal),
@@ -268,12 +283,12 @@ impl ProxyConnection {
         port: u16,
         refusal: NetRefusal,
     ) -> OpenFailure {
-        self.refuse_event(self.state.event(Destination::new(host, port), None), refusal).await
+        self.refuse_event(self.event(Destination::new(host, port), None), refusal).await
     }
 
     /// Records that a guest and the proxy do not come to speak TLS in such a tunnel.
     pub(crate) async fn fail_tunnel(&self, host: &RemoteHost, port: u16, error: io::Error) {
-        let mut event = self.state.event(Destination::new(host, port), None);
+        let mut event = self.event(Destination::new(host, port), None);
         let message = format!("no TLS with the program: {error}");
         event.outcome = ConnectionOutcome::Failed { message };
         self.state.record(&event).await;
@@ -286,7 +301,7 @@ impl ProxyConnection {
         port: u16,
         error: RemoteHostError,
     ) -> OpenFailure {
-        let event = self.state.event(Destination::malformed(text, port), None);
+        let event = self.event(Destination::malformed(text, port), None);
         self.refuse_event(event, NetRefusal::Malformed(error)).await
     }
 

@@ -4,7 +4,7 @@ use std::{future::Future, io, pin::pin, sync::Arc, time::Duration};
 
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::{Semaphore, watch},
+    sync::watch,
     task::JoinSet,
     time::{sleep, timeout},
 };
@@ -12,7 +12,7 @@ use tokio::{
 use crate::{
     approval::ConnectionApprover, authority::RunAuthority, connect::Resolver,
     connection::ProxyConnection, forbidden_ports::ForbiddenPorts, http, log::ConnectionLog,
-    policy::NetPolicy, socks, state::ProxyState, tls_client::TlsClient,
+    policy::NetPolicy, socks, state::RunConnections, tls_client::TlsClient,
 };
 
 /// The first byte of SOCKS5. No HTTP method begins with it.
@@ -73,24 +73,23 @@ pub struct ProxyContext {
     pub ports: Arc<dyn ForbiddenPorts>,
 }
 
-/// Serves the connections of a cell until `stop` completes; then ends and records all of them.
+/// Serves the connections of a cell's programs until `stop` completes; then ends and records all of them.
 ///
 /// # Errors
 /// The listener does not work.
 pub async fn serve(
     listener: TcpListener,
-    context: ProxyContext,
+    run: RunConnections,
     stop: impl Future<Output = ()>,
 ) -> io::Result<()> {
-    let places = Arc::new(Semaphore::new(context.limits.connections));
-    let state = Arc::new(ProxyState::new(context));
+    let RunConnections(state) = run;
     let (stop_all, is_stopped) = watch::channel(false);
     let mut connections = JoinSet::new();
     let mut stop = pin!(stop);
     let ended = loop {
         // A place first: a connection without one stays in the backlog, which the kernel bounds.
         let next = async {
-            let place = places.clone().acquire_owned().await.map_err(io::Error::other)?;
+            let place = state.places().clone().acquire_owned().await.map_err(io::Error::other)?;
             Ok::<_, io::Error>((listener.accept().await, place))
         };
         let accepted = tokio::select! {

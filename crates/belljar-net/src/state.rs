@@ -9,7 +9,7 @@ use std::{
     },
 };
 
-use tokio::time::timeout;
+use tokio::{sync::Semaphore, time::timeout};
 
 use crate::{
     approval::RequestSummary,
@@ -23,12 +23,18 @@ use crate::{
     rules::NetRule,
 };
 
+/// The connections of one run: those of its programs to the proxy, and those that the host makes for its
+/// code. All share the rules, the bounds and the log.
+#[derive(Debug, Clone)]
+pub struct RunConnections(pub(crate) Arc<ProxyState>);
+
 /// The state that all connections of a run share.
 #[derive(Debug)]
 pub(crate) struct ProxyState {
     context: ProxyContext,
     traffic: Arc<RunTraffic>,
-    places: HostPlaces,
+    places: Arc<Semaphore>,
+    host_places: HostPlaces,
     next: AtomicU64,
 }
 
@@ -55,12 +61,20 @@ impl OpenedRecord {
     }
 }
 
+impl RunConnections {
+    /// No connections yet.
+    pub fn new(context: ProxyContext) -> Self {
+        Self(Arc::new(ProxyState::new(context)))
+    }
+}
+
 impl ProxyState {
-    pub(crate) fn new(context: ProxyContext) -> Self {
-        let NetLimits { max_sent, max_received, .. } = context.limits;
+    fn new(context: ProxyContext) -> Self {
+        let NetLimits { max_sent, max_received, connections, .. } = context.limits;
         let traffic = RunTraffic { count: ByteCount::default(), max_sent, max_received };
-        let places = HostPlaces::new(context.limits.connections_per_host);
-        Self { context, traffic: Arc::new(traffic), places, next: AtomicU64::new(1) }
+        let host_places = HostPlaces::new(context.limits.connections_per_host);
+        let (traffic, places) = (Arc::new(traffic), Arc::new(Semaphore::new(connections)));
+        Self { context, traffic, places, host_places, next: AtomicU64::new(1) }
     }
 
     pub(crate) fn context(&self) -> &ProxyContext {
@@ -72,15 +86,21 @@ impl ProxyState {
         &self.traffic
     }
 
+    /// The places of all connections, of programs and of code.
+    pub(crate) fn places(&self) -> &Arc<Semaphore> {
+        &self.places
+    }
+
     /// A report about a connection or request that has no number yet.
     pub(crate) fn event(
         &self,
         destination: Destination,
         request: Option<RequestSummary>,
+        fetch: Option<u32>,
     ) -> ConnectionEvent {
         let connection = self.next.fetch_add(1, Ordering::Relaxed);
         let outcome = ConnectionOutcome::Allowed;
-        ConnectionEvent { connection, destination, request, rule: None, outcome }
+        ConnectionEvent { connection, fetch, destination, request, rule: None, outcome }
     }
 
     /// Writes a report down; returns whether that succeeded.
@@ -108,7 +128,7 @@ impl ProxyState {
     ) -> Result<(MeteredStream, ServerEnd), ConnectFailure> {
         let context = &self.context;
         let limit = context.limits.connect;
-        let place = self.places.take(host, limit).await;
+        let place = self.host_places.take(host, limit).await;
         let place = place.ok_or(ConnectFailure::Refused(NetRefusal::HostConnections))?;
         let connecting = connect(&*context.resolver, &*context.ports, rule, host, port);
         let timed_out = || Err(ConnectFailure::Io(io::ErrorKind::TimedOut.into()));

@@ -12,7 +12,7 @@ use std::{
 use belljar_net::{
     ConnectionApprover, ConnectionEvent, ConnectionLog, ConnectionOutcome, DomainName,
     ForbiddenPorts, HostPattern, LogFailure, NetLimits, NetPolicy, NetRule, NetRules, NoApprover,
-    NoForbiddenPorts, ProxyContext, Resolver, RunAuthority, TlsClient, serve,
+    NoForbiddenPorts, ProxyContext, Resolver, RunAuthority, RunConnections, TlsClient, serve,
 };
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -133,7 +133,7 @@ impl Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel();
-        let serving = tokio::spawn(serve(listener, context, async {
+        let serving = tokio::spawn(serve(listener, RunConnections::new(context), async {
             let _ = stopped.await;
         }));
         Self { address, names, log, stop, serving }
