@@ -114,6 +114,8 @@ error_codes! {
     LimitOpenFiles = "limit.open_files" => LimitError,
     /// Too many processes and threads.
     LimitProcesses = "limit.processes" => LimitError,
+    /// A request to a host could not be made, or got no answer.
+    FetchFailed = "fetch.failed" => RuntimeError,
     /// Network access that was not granted.
     PermissionNetwork = "permission.network" => PermissionError,
     /// A module that was not granted.
@@ -207,6 +209,7 @@ impl ErrorCode {
             | Self::LimitInodes
             | Self::LimitOpenFiles
             | Self::LimitProcesses
+            | Self::FetchFailed
             | Self::PermissionNetwork
             | Self::PermissionModule
             | Self::PermissionHost

@@ -14,7 +14,7 @@ use crate::{ErrorCode, Limit, RunError, shell_word};
 pub struct MissingGrant {
     /// Which grant.
     pub kind: MissingKind,
-    /// The path, the variable, the module or the command.
+    /// The path, the variable, the module, the command or the host with its port.
     pub name: String,
 }
 
@@ -32,6 +32,8 @@ pub enum MissingKind {
     Modules,
     /// A command.
     Commands,
+    /// A host.
+    Net,
 }
 
 /// Who is told what to ask for.
@@ -54,6 +56,17 @@ impl MissingGrant {
         let Self { kind, name } = self;
         let (flag, key) = kind.names();
         match audience {
+            Audience::Client if *kind == MissingKind::Net => {
+                format!("`allowNetwork: [{name:?}]` in `sandbox_config` (HTTP: `net` in `grants`)")
+            }
+            Audience::Operator if *kind == MissingKind::Net => format!(
+                "`belljar serve --net {}`, or `allow = [{name:?}]` under [net] in the user's \
+                 belljar.toml",
+                shell_word(name)
+            ),
+            Audience::WorkflowFile if *kind == MissingKind::Net => {
+                format!("`allow_network: [{name:?}]` (in a DAG file: `net` in `grants`)")
+            }
             // The guest chose the name, and a person may paste this.
             Audience::CommandLine => format!("--{flag} {}", shell_word(name)),
             Audience::Client => {
@@ -78,9 +91,11 @@ impl MissingGrant {
         }
         match self.kind {
             MissingKind::Modules => format!("Ask for {phrase} if there is no other way."),
-            MissingKind::Read | MissingKind::Write | MissingKind::Env | MissingKind::Commands => {
-                format!("Grant it with {phrase}.")
-            }
+            MissingKind::Read
+            | MissingKind::Write
+            | MissingKind::Env
+            | MissingKind::Commands
+            | MissingKind::Net => format!("Grant it with {phrase}."),
         }
     }
 }
@@ -94,6 +109,7 @@ impl MissingKind {
             Self::Env => ("env", "env"),
             Self::Modules => ("module", "modules"),
             Self::Commands => ("command", "commands"),
+            Self::Net => ("net", "net"),
         }
     }
 }

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     DecodeError, GuestError, Header,
-    frame::PRINT,
+    fetch::{FetchAsk, FetchStep, ReadHead, SendHead},
+    frame::{FETCH_SEND, PRINT},
     tool::{Durable, ReplyHead, ToolCall, ToolReply},
 };
 
@@ -57,9 +58,25 @@ pub struct GuestGrants {
     /// Nothing is refused at the level of the language.
     #[serde(default)]
     pub permissive: bool,
+    /// How the code may reach the hosts that were granted.
+    #[serde(default)]
+    pub network: GuestNetwork,
     /// Some of the host's paths that were granted, to say where a file is that is looked for elsewhere.
     #[serde(default)]
     pub paths: Vec<String>,
+}
+
+/// How code reaches hosts. Which ones it may reach is known to the host of the run only.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum GuestNetwork {
+    /// Not at all: no host was granted.
+    #[default]
+    None,
+    /// Its host makes the requests.
+    Fetch,
+    /// The same, and programs have sockets that lead to a proxy.
+    Sockets,
 }
 
 /// One piece of guest code to run.
@@ -168,6 +185,13 @@ pub enum Event {
     },
     /// The code calls a tool, and continues to run meanwhile.
     ToolCall(ToolCall),
+    /// The code asks for a step of a request to another host, and continues to run meanwhile.
+    Fetch(FetchAsk),
+    /// The code has no use any more for the rest of a fetch.
+    FetchCancelled {
+        /// The number of the step that began it.
+        fetch: u32,
+    },
     /// The code waits for a time and for nothing else. Only in durable runs.
     TimerWanted {
         /// By the guest's clock, in milliseconds since 1970.
@@ -253,6 +277,12 @@ struct TimerWantedHead {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+struct FetchCancelledHead {
+    fetch: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct NotBranchedHead {
     message: String,
 }
@@ -274,6 +304,9 @@ const BRANCHED: u8 = 74;
 const REROOTED: u8 = 75;
 const NOT_BRANCHED: u8 = 76;
 const STATE: u8 = 77;
+const FETCH: u8 = 78;
+const FETCH_READ: u8 = 80;
+const FETCH_CANCELLED: u8 = 81;
 
 impl Message for Command {
     fn encode(&self) -> Option<(Vec<u8>, Vec<&[u8]>)> {
@@ -370,6 +403,22 @@ impl Message for Event {
                 let (head, body) = call.parts();
                 frame(TOOL_CALL, &head, vec![body])
             }
+            Self::Fetch(FetchAsk { call, step }) => match step {
+                FetchStep::Begin(request) => {
+                    let (head, body) = request.parts(*call);
+                    frame(FETCH, &head, vec![body])
+                }
+                FetchStep::Send { fetch, is_last, piece } => {
+                    let head = SendHead { call: *call, fetch: *fetch, last: *is_last };
+                    frame(FETCH_SEND, &head, vec![piece])
+                }
+                FetchStep::Read { fetch } => {
+                    frame(FETCH_READ, &ReadHead { call: *call, fetch: *fetch }, vec![])
+                }
+            },
+            Self::FetchCancelled { fetch } => {
+                frame(FETCH_CANCELLED, &FetchCancelledHead { fetch: *fetch }, vec![])
+            }
             Self::TimerWanted { at_ms } => {
                 frame(TIMER_WANTED, &TimerWantedHead { at_ms: *at_ms }, vec![])
             }
@@ -401,6 +450,8 @@ impl Message for Event {
                 Ok(Self::Done(RunValue { lossy, cut, value: body }))
             }
             TOOL_CALL => Ok(Self::ToolCall(ToolCall::from_parts(head, body)?)),
+            FETCH => Ok(Self::Fetch(FetchAsk::begin(head, body)?)),
+            FETCH_SEND => Ok(Self::Fetch(FetchAsk::send(head, body)?)),
             // A body anywhere else is smuggled data.
             kind if body.is_empty() => event_without_body(kind, head),
             _ => Err(DecodeError::Body),
@@ -413,6 +464,11 @@ fn event_without_body(kind: u8, head: &[u8]) -> Result<Event, DecodeError> {
         TIMER_WANTED => {
             let TimerWantedHead { at_ms } = serde_json::from_slice(head)?;
             Event::TimerWanted { at_ms }
+        }
+        FETCH_READ => Event::Fetch(FetchAsk::read(head)?),
+        FETCH_CANCELLED => {
+            let FetchCancelledHead { fetch } = serde_json::from_slice(head)?;
+            Event::FetchCancelled { fetch }
         }
         READY => {
             let EmptyHead {} = serde_json::from_slice(head)?;

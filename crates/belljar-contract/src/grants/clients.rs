@@ -103,7 +103,7 @@ impl ClientGrants {
             .ok_or_else(|| beyond_paths("working on", "workspace", asked, &allowed))
     }
 
-    /// Whether a client may ask for what code was missing.
+    /// Whether a client may ask for what code was missing. Hosts have rules of their own.
     pub fn allows(&self, missing: &MissingGrant) -> bool {
         let name = missing.name.as_str();
         match missing.kind {
@@ -112,6 +112,7 @@ impl ClientGrants {
             MissingKind::Env => self.env.contains_key(name),
             MissingKind::Modules => self.modules.allows(name),
             MissingKind::Commands => self.commands.allows(name),
+            MissingKind::Net => false,
         }
     }
 
