@@ -15,7 +15,7 @@ use belljar_contract::{
     EngineName, ErrorCode, LimitExcess, Limits, RunError, RunId, RunRequest, RunResult,
 };
 use belljar_jail::{CellKind, NetworkAccess, ZygotePlan};
-use belljar_wire::GuestGrants;
+use belljar_wire::{GuestGrants, GuestNetwork};
 use tokio::{
     sync::{Semaphore, SemaphorePermit, oneshot},
     time::timeout,
@@ -194,7 +194,8 @@ impl Host {
         let limits = request.limits;
         let collect =
             if workspace.is_some() { CollectFiles::Always } else { CollectFiles::IfNamed };
-        let spec = RunSpec::new(request, guest, tools, collect, CellKind::Single);
+        let mut spec = RunSpec::new(request, guest, tools, collect, CellKind::Single);
+        spec.fetches = network.as_ref().map(RunNetwork::fetches);
         let started = Instant::now();
         let run = run::drive(&mut cell, spec, &mut result.transcript, abort.as_mut()).await;
         if let Some(network) = network {
@@ -352,7 +353,7 @@ impl Host {
             grants::check(request, &*self.pools.engines, &self.protected, &survey, network)?;
         let permit = self.cells.acquire().await;
         let permit = permit.map_err(|_| run::aborted())?;
-        let pool = self.pools.get(zygote, network::access(&network.policy)).await;
+        let pool = self.pools.get(zygote, network::access(network.network)).await;
         let pool = pool.map_err(|error| launch_failure(&error))?;
         let limits = cell_limits(&request.limits);
         let cell = if grants.is_empty() {
@@ -390,13 +391,16 @@ impl Host {
     }
 }
 
-/// Starts the proxy of a run that may reach hosts.
+/// Starts the network of a run that may reach hosts.
 fn start_network(
     cell: &mut Cell,
     reach: RunReach,
     options: NetworkOptions,
 ) -> Result<Option<RunNetwork>, RunError> {
-    let Some(listener) = cell.body.take_listener() else { return Ok(None) };
+    let listener = cell.body.take_listener();
+    if reach.network == GuestNetwork::None {
+        return Ok(None);
+    }
     let started = RunNetwork::start(listener, reach, options).map_err(|error| {
         RunError::new(ErrorCode::SandboxFailed, format!("could not start the proxy: {error}"))
     });

@@ -10,6 +10,7 @@ use std::{
     io,
     os::fd::OwnedFd,
     pin::{Pin, pin},
+    sync::Arc,
     time::Duration,
 };
 
@@ -18,6 +19,7 @@ use belljar_jail::{
     CellKind, KeeperReport,
     sample::{CpuLedger, Usage},
 };
+use belljar_net::FetchClient;
 use belljar_wire::{Command, Event, GuestGrants, GuestLimits, RunCommand};
 use serde_json::value::RawValue;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
@@ -71,6 +73,8 @@ pub(crate) struct RunSpec {
     limits: Limits,
     collect: CollectFiles,
     tools: Option<ToolLink>,
+    /// Makes the requests of the code, if it may reach hosts.
+    pub(crate) fetches: Option<Arc<FetchClient>>,
 }
 
 /// When the files of a run are collected.
@@ -112,7 +116,7 @@ impl RunSpec {
             durable: tools.as_ref().and_then(|tools| tools.durable.clone()),
             session: matches!(kind, CellKind::Session),
         });
-        Self { command, limits, collect, tools }
+        Self { command, limits, collect, tools, fetches: None }
     }
 }
 
@@ -177,12 +181,18 @@ pub(crate) async fn run_guest(
     transcript: &mut Transcript,
     abort: Pin<&mut impl Future<Output = ()>>,
 ) -> GuestRun {
-    let RunSpec { command, limits, tools, .. } = spec;
+    let RunSpec { command, limits, tools, fetches, .. } = spec;
     let mut watch = RunWatch { ledger: meter.ledger(), ..RunWatch::default() };
     let mut reports = GuestReports::default();
     let waits = tools.as_ref().map(|tools| tools.waits_for_person.clone());
-    let exchange =
-        exchange::exchange(connection, &command, &limits, tools, transcript, &mut reports);
+    let exchange = exchange::exchange(
+        connection,
+        &command,
+        &limits,
+        (tools, fetches),
+        transcript,
+        &mut reports,
+    );
     let clock = RunClock::start(limits.timeout + GRACE, waits);
     let cause = watch.until_end(exchange, meter, &limits, clock, abort).await;
     // Before anything else: what the guest does from here on is not part of its run.

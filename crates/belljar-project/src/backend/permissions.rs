@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use belljar_contract::{
-    Audience, ClientGrants, CommitExecutable, ErrorCode, Grants, GrantsRequest, Limits, RunError,
-    RunResult, Workspace, WorkspaceRequest,
+    Access, Audience, ClientGrants, CommitExecutable, ErrorCode, Grants, GrantsRequest, Limits,
+    MissingKind, RunError, RunResult, Workspace, WorkspaceRequest,
 };
 use belljar_tools::Glob;
 
@@ -65,7 +65,10 @@ impl ClientPermissions {
     /// The result with hints in a client's words: fields that it may send, or what the operator sets.
     pub(super) fn reworded(&self, mut result: RunResult) -> RunResult {
         let Some(error) = &mut result.error else { return result };
-        let may_ask = error.missing.as_ref().is_none_or(|missing| self.grants.allows(missing));
+        let may_ask = error.missing.as_ref().is_none_or(|missing| match missing.kind {
+            MissingKind::Net => self.hosts.given(&Access::Only(vec![missing.name.clone()])).is_ok(),
+            _ => self.grants.allows(missing),
+        });
         error.hint = error.hint_for(if may_ask { Audience::Client } else { Audience::Operator });
         result
     }

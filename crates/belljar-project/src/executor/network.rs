@@ -11,13 +11,16 @@ use belljar_contract::{RunError, RunId, SessionId};
 use belljar_net::{
     ConnectionAnswer, ConnectionApprover, ConnectionQuestion, NetRules, RequestSummary,
 };
-use belljar_runtime::{ConnectionLog, GuestInput, InputSender, NetworkOptions};
+use belljar_runtime::{
+    ConnectionLog, FetchAsk, FetchSender, GuestInput, InputSender, NetworkOptions, SocketAccess,
+    ToolFault,
+};
 use belljar_store::Lease;
-use belljar_tools::{AskedAction, Bridge, RunContext, ToolGrants};
+use belljar_tools::{AskedAction, Bridge, FetchPort, RunContext, ToolGrants};
 use serde_json::json;
 use tokio::sync::OnceCell;
 
-use super::{Execution, Executor, connections::AuditedConnections};
+use super::{Execution, Executor, RunDurability, connections::AuditedConnections};
 use crate::network::host_patterns;
 
 /// What the network of a run needs of its execution.
@@ -34,6 +37,10 @@ pub(super) struct RunInputs {
     inputs: InputSender,
     waiting: Mutex<u32>,
 }
+
+/// Has the fetches of a durable run made by the run itself.
+#[derive(Debug)]
+pub(super) struct RunFetchPort(pub(super) FetchSender);
 
 /// Asks a person about connections and requests of one run.
 #[derive(Debug)]
@@ -77,7 +84,12 @@ impl Executor {
             code: String::new(),
             observer: execution.observer.clone(),
         };
-        let options = NetworkOptions { rules: Some(Arc::new(rules)), log, approver: None };
+        // A run that has to be replayed has no sockets.
+        let sockets = match execution.durability {
+            RunDurability::Always => SocketAccess::Refused,
+            _ => SocketAccess::Allowed,
+        };
+        let options = NetworkOptions { rules: Some(Arc::new(rules)), log, approver: None, sockets };
         Ok(Some(NetworkPlan { options, run }))
     }
 }
@@ -120,6 +132,19 @@ impl RunInputs {
         if was_waiting != (*waiting > 0) {
             self.inputs.send(GuestInput::WaitsForPerson(begins));
         }
+    }
+}
+
+impl FetchPort for RunFetchPort {
+    fn perform(
+        &self,
+        ask: FetchAsk,
+    ) -> Pin<Box<dyn Future<Output = Result<Vec<u8>, ToolFault>> + Send + '_>> {
+        Box::pin(self.0.perform(ask))
+    }
+
+    fn cancel(&self, fetch: u32) {
+        self.0.cancel(fetch);
     }
 }
 

@@ -30,6 +30,9 @@ pub(super) struct StoredRequest {
     /// The hosts that the operator's flags allowed. They do not count when two requests are compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) hosts: Option<Vec<String>>,
+    /// It reaches hosts by `fetch` alone, so that it can be replayed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) has_no_sockets: bool,
     pub(super) tools: ToolGrants,
     pub(super) max_output_tokens: Option<u32>,
     /// The tools it was offered. They do not count when two requests are compared.
@@ -66,6 +69,7 @@ impl StoredRequest {
             workspace: workspace.map(|workspace| (workspace.path, workspace.commit)),
             executable: executable.unwrap_or_default(),
             hosts: None,
+            has_no_sockets: false,
             tools: tools.clone(),
             max_output_tokens,
             report: None,

@@ -29,6 +29,8 @@ pub(super) struct ErrorReader<'a, 'js> {
 pub(super) struct LibraryErrorInfo {
     pub(super) code: ErrorCode,
     pub(super) hint: Option<String>,
+    /// The host that was not granted, with its port.
+    pub(super) host: Option<String>,
     pub(super) tool_name: Option<String>,
 }
 
@@ -89,7 +91,8 @@ impl<'js> ErrorReader<'_, 'js> {
             [ErrorKind::PermissionError, ErrorKind::ToolError, ErrorKind::SerializationError];
         let is_own = kinds.contains(&code.kind()) && code.is_a_cells_own();
         let (hint, tool_name) = (self.text(error, "hint"), self.text(error, "toolName"));
-        is_own.then_some(LibraryErrorInfo { code, hint, tool_name })
+        let host = self.text(error, "host").filter(|_| code == ErrorCode::PermissionNetwork);
+        is_own.then_some(LibraryErrorInfo { code, hint, host, tool_name })
     }
 
     /// Name and hint of an error of `fs`.

@@ -1,6 +1,6 @@
 //! Turns a failed run into the error that the agent gets: code, message, place and hint.
 
-use belljar_contract::ErrorCode;
+use belljar_contract::{ErrorCode, MissingKind};
 use belljar_wire::{Event, GuestError, GuestLimits};
 use rquickjs::{Ctx, Error, Persistent, Type, Value};
 
@@ -174,9 +174,12 @@ impl<'js> Reporter<'_, 'js> {
         }
         self.name_missing_function(&mut message, &mut trace);
         let mut error = GuestError::new(code, message);
-        if let Some(LibraryErrorInfo { code, hint, tool_name }) = self.reader.library_error(object)
-        {
+        if let Some(info) = self.reader.library_error(object) {
+            let LibraryErrorInfo { code, hint, host, tool_name } = info;
             (error.code, error.hint, error.tool_name) = (code, hint, tool_name);
+            if let Some(host) = host {
+                error = error.with_missing(MissingKind::Net, host);
+            }
         } else if let Some((name, hint)) = self.reader.file_error(object) {
             (error.code, error.hint) = (of_file_error(&name).unwrap_or(code), Some(hint));
         } else if let Some(name) = undefined_name(&error.message)

@@ -28,11 +28,23 @@
     return value === undefined ? "" : typeof value;
   }
 
+  /** The host and the port of a URL, as a grant names them. */
+  function hostOf(url) {
+    const { URL } = native.global("URL");
+    const parsed = URL.parse(`${url}`);
+    if (!/^https?:$/.test(parsed?.protocol)) return undefined;
+    return `${parsed.hostname}:${parsed.port || (parsed.protocol === "https:" ? 443 : 80)}`;
+  }
+
   // An async function, because callers expect a promise and handle its rejection.
-  async function fetch(input) {
+  async function fetch(input, init = undefined) {
+    if (native.mayFetch()) {
+      native.need("web/fetch");
+      return native.fetch(input, init);
+    }
     const url = typeof input === "object" && input !== null ? input.href ?? input.url : input;
     const target = shown(url);
-    refuse(`fetch(${target})`, "permission.network", `fetch(${target}) needs the network`, NETWORK);
+    refuse(`fetch(${target})`, "permission.network", `fetch(${target}) needs the network`, NETWORK, hostOf(url));
   }
   expose("fetch", fetch);
 

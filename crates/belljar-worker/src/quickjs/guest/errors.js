@@ -19,14 +19,15 @@
       super(message);
       define(this, "code", options?.code ?? "permission.host");
       define(this, "hint", options?.hint);
+      define(this, "host", options?.host);
     }
   }
   define(PermissionError.prototype, "name", "PermissionError");
   define(globalThis, "PermissionError", PermissionError);
 
-  function refuse(attempt, code, message, hint) {
+  function refuse(attempt, code, message, hint, host) {
     native.denied(attempt);
-    throw new PermissionError(message, { code, hint });
+    throw new PermissionError(message, { code, hint, host });
   }
 
   native.errors = { PermissionError, refuse };
