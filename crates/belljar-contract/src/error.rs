@@ -116,6 +116,8 @@ error_codes! {
     LimitProcesses = "limit.processes" => LimitError,
     /// A request to a host could not be made, or got no answer.
     FetchFailed = "fetch.failed" => RuntimeError,
+    /// The answer to a request to a host took longer than the code gave it.
+    FetchTimeout = "fetch.timeout" => RuntimeError,
     /// Network access that was not granted.
     PermissionNetwork = "permission.network" => PermissionError,
     /// A module that was not granted.
@@ -210,6 +212,7 @@ impl ErrorCode {
             | Self::LimitOpenFiles
             | Self::LimitProcesses
             | Self::FetchFailed
+            | Self::FetchTimeout
             | Self::PermissionNetwork
             | Self::PermissionModule
             | Self::PermissionHost

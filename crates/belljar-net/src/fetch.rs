@@ -9,7 +9,7 @@ mod request;
 
 use std::{
     collections::HashMap,
-    future::poll_fn,
+    future::{pending, poll_fn},
     pin::Pin,
     sync::{Arc, Mutex, PoisonError},
 };
@@ -19,7 +19,7 @@ use http_body::Body as _;
 use hyper::Response;
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, watch},
-    time::timeout,
+    time::{Instant, sleep_until, timeout},
 };
 
 use crate::{
@@ -54,6 +54,8 @@ pub enum FetchFailure {
     },
     /// The server could not be reached, or did not answer as servers do.
     Failed(String),
+    /// It took longer than it was given.
+    TimedOut,
     /// Code has no use for it any more.
     Cancelled,
 }
@@ -65,6 +67,7 @@ struct OpenFetch {
     upload: tokio::sync::Mutex<Option<Upload>>,
     answer: tokio::sync::Mutex<Option<OpenAnswer>>,
     is_cancelled: watch::Sender<bool>,
+    deadline: Option<Instant>,
 }
 
 /// An answer whose body has not ended.
@@ -114,6 +117,7 @@ impl FetchClient {
             upload: tokio::sync::Mutex::new(upload),
             answer: tokio::sync::Mutex::new(None),
             is_cancelled: watch::Sender::new(false),
+            deadline: request.timeout.and_then(|time| Instant::now().checked_add(time)),
         });
         self.lock().insert(number, open.clone());
         let this = self.clone();
@@ -293,9 +297,17 @@ impl OpenFetch {
         step: impl Future<Output = Result<T, FetchFailure>>,
     ) -> Result<T, FetchFailure> {
         let mut is_cancelled = self.is_cancelled.subscribe();
+        let too_late = async {
+            match self.deadline {
+                Some(deadline) => sleep_until(deadline).await,
+                None => pending().await,
+            }
+        };
         tokio::select! {
             biased;
             _ = is_cancelled.wait_for(|is| *is) => Err(FetchFailure::Cancelled),
+            // Before the step: a server that always has more must not hold it up.
+            () = too_late => Err(FetchFailure::TimedOut),
             done = step => done,
         }
     }

@@ -64,7 +64,8 @@ impl PathPattern {
                 _ => return None,
             };
             parts.push(part);
-            (own.next(), other.next());
+            own.next();
+            other.next();
         }
     }
 }

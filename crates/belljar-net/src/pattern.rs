@@ -124,11 +124,10 @@ impl HostPattern {
             (own, other) if own == other => own,
             _ => return None,
         };
-        let narrower = [(self, other), (other, self)].into_iter().find_map(|(wide, narrow)| {
+        [(self, other), (other, self)].into_iter().find_map(|(wide, narrow)| {
             let on = |pattern: &Self| Self { host: pattern.host.clone(), port };
             on(wide).contains(&on(narrow)).then(|| on(narrow))
-        });
-        narrower
+        })
     }
 
     /// Whether both patterns name some host, whatever the ports.

@@ -2,7 +2,7 @@
 //!
 //! The guest's numbers and texts are not trusted: belljar-net checks what a request is, and decides about it.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use belljar_contract::{ErrorCode, MissingKind};
 use belljar_net::{FetchAnswer, FetchClient, FetchFailure, RequestContent};
@@ -132,13 +132,14 @@ fn reply(
 }
 
 fn net_request(request: FetchRequest) -> belljar_net::FetchRequest {
-    let FetchRequest { method, url, headers, body, .. } = request;
+    let FetchRequest { method, url, headers, body, timeout_ms, .. } = request;
+    let timeout = timeout_ms.map(|time| Duration::from_millis(time.into()));
     let content = match body {
         FetchBody::None => RequestContent::None,
         FetchBody::Whole(bytes) => RequestContent::Whole(bytes.into()),
         FetchBody::Pieces { length } => RequestContent::Pieces { length },
     };
-    belljar_net::FetchRequest { method, url, headers, content }
+    belljar_net::FetchRequest { method, url, headers, content, timeout }
 }
 
 fn head_of(answer: FetchAnswer) -> Vec<u8> {
@@ -151,6 +152,9 @@ fn fault(failure: FetchFailure) -> ToolFault {
     match failure {
         FetchFailure::Malformed(error) => ToolFault::new(ErrorCode::FetchFailed, error.to_string()),
         FetchFailure::Failed(message) => ToolFault::new(ErrorCode::FetchFailed, message),
+        FetchFailure::TimedOut => {
+            ToolFault::new(ErrorCode::FetchTimeout, "the answer took longer than it was given")
+        }
         FetchFailure::Cancelled => {
             ToolFault::new(ErrorCode::FetchFailed, "the fetch has ended already")
         }

@@ -59,6 +59,8 @@ pub struct FetchRequest {
     pub headers: Vec<(String, String)>,
     /// The body.
     pub body: FetchBody,
+    /// How long the whole of it may take, in milliseconds.
+    pub timeout_ms: Option<u32>,
     /// 1-based line of the call in the source as written.
     pub line: Option<u32>,
 }
@@ -118,6 +120,7 @@ pub(crate) struct BeginHead {
     headers: Vec<(String, String)>,
     body: BodyForm,
     length: Option<u64>,
+    timeout_ms: Option<u32>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -145,20 +148,21 @@ pub(crate) struct ReadHead {
 
 impl FetchRequest {
     pub(crate) fn parts(&self, call: u32) -> (BeginHead, &[u8]) {
-        let Self { method, url, headers, body, line } = self;
+        let Self { method, url, headers, body, timeout_ms, line } = self;
         let (form, length, bytes) = match body {
             FetchBody::None => (BodyForm::None, None, &[][..]),
             FetchBody::Whole(bytes) => (BodyForm::Whole, None, bytes.as_slice()),
             FetchBody::Pieces { length } => (BodyForm::Pieces, *length, &[][..]),
         };
         let (method, url, headers) = (method.clone(), url.clone(), headers.clone());
-        (BeginHead { call, line: *line, method, url, headers, body: form, length }, bytes)
+        let (line, timeout_ms) = (*line, *timeout_ms);
+        (BeginHead { call, line, method, url, headers, body: form, length, timeout_ms }, bytes)
     }
 }
 
 impl FetchAsk {
     pub(crate) fn begin(head: &[u8], bytes: Vec<u8>) -> Result<Self, DecodeError> {
-        let BeginHead { call, line, method, url, headers, body, length } =
+        let BeginHead { call, line, method, url, headers, body, length, timeout_ms } =
             serde_json::from_slice(head)?;
         if method.len() > MAX_METHOD_BYTES || url.len() > MAX_URL_BYTES {
             return Err(DecodeError::Name(method.len().max(url.len())));
@@ -172,7 +176,7 @@ impl FetchAsk {
             BodyForm::Pieces if bytes.is_empty() => FetchBody::Pieces { length },
             BodyForm::None | BodyForm::Whole | BodyForm::Pieces => return Err(DecodeError::Body),
         };
-        let request = FetchRequest { method, url, headers, body, line };
+        let request = FetchRequest { method, url, headers, body, timeout_ms, line };
         Ok(Self { call, step: FetchStep::Begin(request) })
     }
 

@@ -16,6 +16,9 @@ use crate::fetch::MAX_PIECE_BYTES;
 pub(crate) const PRINT: u8 = 67;
 /// The kind of a frame that carries a piece of a request's body, which has a cap of its own.
 pub(crate) const FETCH_SEND: u8 = 79;
+/// The kind of a frame that begins a fetch. Its body is no value, so it has a cap of its own if values have
+/// to be small.
+pub(crate) const FETCH: u8 = 78;
 
 /// No head is larger than this.
 pub const MAX_HEAD_BYTES: u32 = 64 * 1024;
@@ -92,6 +95,7 @@ impl Header {
         let cap = match kind {
             PRINT => caps.text_bytes,
             FETCH_SEND => MAX_PIECE_BYTES,
+            FETCH => caps.body_bytes.max(MAX_PIECE_BYTES),
             _ => caps.body_bytes,
         };
         if body_bytes > cap {

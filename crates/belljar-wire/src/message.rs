@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     DecodeError, GuestError, Header,
     fetch::{FetchAsk, FetchStep, ReadHead, SendHead},
-    frame::{FETCH_SEND, PRINT},
+    frame::{FETCH, FETCH_SEND, PRINT},
     tool::{Durable, ReplyHead, ToolCall, ToolReply},
 };
 
@@ -304,7 +304,6 @@ const BRANCHED: u8 = 74;
 const REROOTED: u8 = 75;
 const NOT_BRANCHED: u8 = 76;
 const STATE: u8 = 77;
-const FETCH: u8 = 78;
 const FETCH_READ: u8 = 80;
 const FETCH_CANCELLED: u8 = 81;
 

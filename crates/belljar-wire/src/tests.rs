@@ -96,9 +96,10 @@ fn fetch() -> impl Strategy<Value = Event> {
         proptest::option::of(any::<u64>()).prop_map(|length| FetchBody::Pieces { length }),
     ];
     let line = proptest::option::of(any::<u32>());
-    let request = ("\\PC{0,10}", "\\PC{0,80}", headers(), body, line).prop_map(
-        |(method, url, headers, body, line)| {
-            FetchStep::Begin(FetchRequest { method, url, headers, body, line })
+    let timeout_ms = proptest::option::of(any::<u32>());
+    let request = ("\\PC{0,10}", "\\PC{0,80}", headers(), body, timeout_ms, line).prop_map(
+        |(method, url, headers, body, timeout_ms, line)| {
+            FetchStep::Begin(FetchRequest { method, url, headers, body, timeout_ms, line })
         },
     );
     let send = (any::<u32>(), any::<bool>(), any::<Vec<u8>>())

@@ -1,5 +1,7 @@
 //! A request as code wrote it, and the head of an answer as code reads it.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use hyper::{
     HeaderMap, Method, Request, Uri,
@@ -24,6 +26,8 @@ pub struct FetchRequest {
     pub headers: Vec<(String, String)>,
     /// The body.
     pub content: RequestContent,
+    /// How long the whole of it may take.
+    pub timeout: Option<Duration>,
 }
 
 /// The body of a request.

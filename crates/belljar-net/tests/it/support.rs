@@ -10,7 +10,7 @@ use std::{
 };
 
 use belljar_net::{
-    ConnectionApprover, ConnectionEvent, ConnectionLog, ConnectionOutcome, DomainName,
+    ConnectionApprover, ConnectionEvent, ConnectionLog, ConnectionOutcome, DomainName, FetchClient,
     ForbiddenPorts, HostPattern, LogFailure, NetLimits, NetPolicy, NetRule, NetRules, NoApprover,
     NoForbiddenPorts, ProxyContext, Resolver, RunAuthority, RunConnections, TlsClient, serve,
 };
@@ -57,6 +57,8 @@ impl ConnectionLog for Log {
 /// A proxy on loopback.
 pub(crate) struct Proxy {
     pub(crate) address: SocketAddr,
+    /// Makes requests within the same bounds.
+    pub(crate) fetches: Arc<FetchClient>,
     names: Arc<LocalNames>,
     log: Arc<Log>,
     stop: oneshot::Sender<()>,
@@ -133,10 +135,12 @@ impl Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel();
-        let serving = tokio::spawn(serve(listener, RunConnections::new(context), async {
+        let connections = RunConnections::new(context);
+        let fetches = Arc::new(FetchClient::new(&connections));
+        let serving = tokio::spawn(serve(listener, connections, async {
             let _ = stopped.await;
         }));
-        Self { address, names, log, stop, serving }
+        Self { address, fetches, names, log, stop, serving }
     }
 
     pub(crate) async fn connect(&self) -> TcpStream {
@@ -155,6 +159,7 @@ impl Proxy {
     /// Ends the proxy; then everything is recorded.
     pub(crate) async fn stop(self) -> Reports {
         let _ = self.stop.send(());
+        self.fetches.close().await;
         self.serving.await.unwrap().unwrap();
         let events = self.log.events.lock().unwrap().clone();
         let resolved = self.names.resolved.lock().unwrap().clone();

@@ -80,7 +80,7 @@ pub(super) fn request_of(ask: FetchAsk) -> Option<FetchRequest> {
 
 /// The fetch as the journal and a person are shown it.
 pub(super) fn recorded(number: u32, request: &FetchRequest) -> ToolCall {
-    let FetchRequest { method, url, headers, body, line } = request;
+    let FetchRequest { method, url, headers, body, line, .. } = request;
     let body: &[u8] = match body {
         FetchBody::Whole(bytes) => bytes,
         FetchBody::None | FetchBody::Pieces { .. } => &[],
@@ -281,7 +281,8 @@ mod tests {
     fn request(method: &str, url: &str, body: &[u8]) -> FetchRequest {
         let body = FetchBody::Whole(body.to_vec());
         let headers = vec![("a".to_owned(), "b".to_owned())];
-        FetchRequest { method: method.to_owned(), url: url.to_owned(), headers, body, line: None }
+        let (method, url) = (method.to_owned(), url.to_owned());
+        FetchRequest { method, url, headers, body, timeout_ms: None, line: None }
     }
 
     #[test]

@@ -12,8 +12,8 @@ use std::{
 };
 
 use belljar_wire::{
-    Command, Durable, Event, FetchAsk, FetchStep, GuestGrants, GuestLimits, GuestNetwork, ToolCall,
-    ToolReply,
+    Command, Durable, Event, FetchAsk, FetchStep, GuestGrants, GuestLimits, GuestNetwork,
+    MAX_PIECE_BYTES, ToolCall, ToolReply,
 };
 
 use super::{random::Generator, sources::Sources, transpile::NameScope};
@@ -48,6 +48,7 @@ pub(super) struct CurrentRun {
     clock: Cell<Option<DurableClock>>,
     calls: Cell<Calls>,
     network: Cell<GuestNetwork>,
+    result_bytes: Cell<u32>,
     fetch_steps: RefCell<BTreeMap<u32, FetchStepKind>>,
     exit: Cell<Option<i32>>,
     missed_variables: RefCell<BTreeSet<String>>,
@@ -95,6 +96,7 @@ impl CurrentRun {
             clock: Cell::new(None),
             calls: Cell::default(),
             network: Cell::default(),
+            result_bytes: Cell::default(),
             fetch_steps: RefCell::default(),
             exit: Cell::new(None),
             missed_variables: RefCell::default(),
@@ -122,6 +124,7 @@ impl CurrentRun {
         }));
         self.calls.set(Calls::default());
         self.network.set(grants.network);
+        self.result_bytes.set(limits.result_bytes);
         self.fetch_steps.take();
         self.exit.set(None);
         self.missed_variables.take();
@@ -275,6 +278,11 @@ impl CurrentRun {
     /// Whether there are hosts that code may reach.
     pub(super) fn may_fetch(&self) -> bool {
         self.network.get() != GuestNetwork::None
+    }
+
+    /// The most bytes of a body that the host takes in one frame.
+    pub(super) fn whole_body_bytes(&self) -> usize {
+        self.result_bytes.get().max(MAX_PIECE_BYTES) as usize
     }
 
     /// Asks for a step of a fetch and gives its number.

@@ -51,7 +51,14 @@ pub(super) fn install<'js>(
             return Err(Exception::throw_type(&ctx, message));
         }
         let body = body_of(&ctx, &body, length)?;
-        let request = FetchRequest { method, url, headers, body, line };
+        if let FetchBody::Whole(bytes) = &body
+            && bytes.len() > run.whole_body_bytes()
+        {
+            let most = run.whole_body_bytes();
+            let message = format!("fetch: a body of a durable run has at most {most} bytes");
+            return Err(Exception::throw_type(&ctx, &message));
+        }
+        let request = FetchRequest { method, url, headers, body, timeout_ms: None, line };
         Ok(run.fetch(FetchStep::Begin(request)))
     };
     native.set("fetchBegin", Function::new(ctx.clone(), begin)?)?;

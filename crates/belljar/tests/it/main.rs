@@ -49,6 +49,8 @@ mod measured;
 mod network;
 mod network_clients;
 mod network_credentials;
+mod network_fetch;
+mod network_fetch_journal;
 mod network_surfaces;
 mod newcomer;
 mod orphans;

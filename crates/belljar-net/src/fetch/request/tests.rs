@@ -7,6 +7,7 @@ fn request(method: &str, url: &str, headers: &[(&str, &str)]) -> FetchRequest {
         url: url.to_owned(),
         headers: headers.collect(),
         content: RequestContent::None,
+        timeout: None,
     }
 }
 

@@ -9,11 +9,13 @@ import functools
 import os
 
 NO_NETWORK = "there is no network in this run"
+NO_SOCKETS = "a durable run has no sockets, because what they do cannot be replayed: use fetch(url)"
 ONLY_PROXY = "only granted hosts can be reached, and only through the proxy in HTTPS_PROXY"
 _PROXY = "http://127.0.0.1:3128"
 MAX_ATTEMPTS = 10
 # The hosts that the code of this run tried to reach.
 attempts: list = []
+_is_fetch_only = False
 _REFUSALS = (errno.EPERM, errno.EACCES, errno.ENETUNREACH, errno.EHOSTUNREACH, errno.EAFNOSUPPORT)
 
 
@@ -21,6 +23,23 @@ def apply() -> None:
     """Applies all of them."""
     _patch_socket()
     _patch_pools()
+
+
+def begin(network: str) -> None:
+    """A run begins. `network` is how its code reaches hosts."""
+    global _is_fetch_only
+    attempts.clear()
+    _is_fetch_only = network == "fetch"
+
+
+def missing() -> str:
+    """What code that wants a socket is told."""
+    return NO_SOCKETS if _is_fetch_only else f"{NO_NETWORK}: pass data in with `context`, or call a tool"
+
+
+def hint(usual: str) -> str:
+    """The hint for code that was refused a socket."""
+    return "Use fetch(url): the journal of a durable run has what it does." if _is_fetch_only else usual
 
 
 def _patch_socket() -> None:
@@ -63,9 +82,9 @@ def _explain(error: OSError) -> bool:
     if type(error).__name__ != "gaierror" and error.errno not in _REFUSALS:
         return False
     if len(error.args) == 2 and isinstance(error.args[1], str):
-        if NO_NETWORK in error.args[1] or ONLY_PROXY in error.args[1]:
+        if any(known in error.args[1] for known in (NO_NETWORK, NO_SOCKETS, ONLY_PROXY)):
             return True
-        reason = f"{NO_NETWORK}: pass data in with `context`, or call a tool"
+        reason = missing()
         if os.environ.get("HTTPS_PROXY") == _PROXY:
             reason = ONLY_PROXY
         text = f"{error.args[1]} ({reason})"

@@ -3,7 +3,7 @@
 import errno
 import os
 
-from . import hints, restrict, toolerrors, trace
+from . import absent, hints, restrict, toolerrors, trace
 from .value import ValueProblem, size
 
 MAX_MESSAGE_BYTES = 8 * 1024
@@ -200,7 +200,7 @@ class Reporter:
                 return "limit.processes", hints.processes(self.limits)
         if _is_network(cause, number, modules):
             self.link.denied(self._attempt(error))
-            return "permission.network", hints.NETWORK
+            return "permission.network", absent.hint(hints.NETWORK)
         if hints.is_ungranted(cause, self.granted):
             # The code gets Python's own FileNotFoundError; the host logs the attempt.
             self.link.denied(self._attempt(error))

@@ -22,7 +22,9 @@ import trustme
 import packages
 
 WEB, GIT, INDEX, REGISTRY = ("web.example.com", "git.example.com", "index.example.com", "registry.example.com")
-NAMES = {WEB, GIT, INDEX, REGISTRY, "other.example.com"}
+# The last one leads to an address that is not public.
+INNER = "inner.example.com"
+NAMES = {WEB, GIT, INDEX, REGISTRY, "other.example.com", INNER}
 
 
 def line(directory, name, text):
@@ -41,7 +43,7 @@ class Names(dnslib.server.BaseResolver):
         if name not in NAMES:
             reply.header.rcode = dnslib.RCODE.NXDOMAIN
         elif request.q.qtype == dnslib.QTYPE.A:
-            reply.add_answer(dnslib.RR(request.q.qname, rdata=dnslib.A(self.address), ttl=60))
+            reply.add_answer(dnslib.RR(request.q.qname, rdata=dnslib.A("10.1.2.3" if name == INNER else self.address), ttl=60))
         return reply
 
 
@@ -82,7 +84,7 @@ class Handler(BaseHTTPRequestHandler):
         site = {WEB: self.web, GIT: self.git}.get(host, self.file)
         site(host)
 
-    do_GET = do_HEAD = do_POST = do_PUT = serve
+    do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = serve
 
     def web(self, host):
         path = self.path.partition("?")[0]
@@ -100,6 +102,26 @@ class Handler(BaseHTTPRequestHandler):
             self.close_connection = True
         elif path == "/large":
             self.respond(b"x" * (8 << 20))
+        elif path == "/redirect":
+            # /redirect?STATUS,LOCATION
+            status, location = self.path.partition("?")[2].split(",", 1)
+            self.body()
+            self.respond(b"", int(status), headers=[("Location", location)])
+        elif path == "/request":
+            body = self.body()
+            names = ("Content-Type", "Content-Length", "Transfer-Encoding", "Authorization", "Cookie", "X-Own", "User-Agent")
+            sent = {name: self.headers[name] for name in names if name in self.headers}
+            answer = {"method": self.command, "headers": sent, "bytes": len(body), "begins": body[:40].decode("latin-1")}
+            self.respond(json.dumps(answer).encode(), kind="application/json", headers=[("Set-Cookie", "a=1"), ("Set-Cookie", "b=2")])
+        elif path == "/endless":
+            self.send_response(200)
+            self.end_headers()
+            self.close_connection = True
+            try:
+                while True:
+                    self.wfile.write(b"x" * 65536)
+            except OSError:
+                line(self.directory, "requests", "the endless answer has ended")
         elif path == "/authorization":
             self.respond(self.headers.get("Authorization", "-").encode())
         elif path == "/released" and not (self.directory / "released").exists():
