@@ -28,7 +28,7 @@ use crate::{
     forward::RequestForwarder,
     state::{ProxyState, RunConnections},
 };
-pub use request::{FetchAnswer, FetchRequest, MalformedFetch, RequestContent};
+pub use request::{FetchAnswer, MalformedFetch, OutgoingRequest, RequestContent};
 
 use body::{RequestBody, Upload};
 
@@ -101,7 +101,7 @@ impl FetchClient {
     pub fn begin(
         self: &Arc<Self>,
         number: u32,
-        request: FetchRequest,
+        request: OutgoingRequest,
     ) -> impl Future<Output = Result<FetchAnswer, FetchFailure>> + Send + use<> {
         let origin = request.origin();
         let kept = self.take_idle(&origin);
@@ -199,7 +199,7 @@ impl FetchClient {
     async fn request(
         &self,
         idle: IdleForwarder,
-        request: FetchRequest,
+        request: OutgoingRequest,
         body: RequestBody,
     ) -> Result<(Response<ServerBody>, IdleForwarder, OwnedSemaphorePermit), FetchFailure> {
         let request = request.into_http(body).map_err(FetchFailure::Malformed)?;

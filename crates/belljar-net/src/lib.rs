@@ -47,7 +47,7 @@ pub use approval::{
 pub use authority::{AuthorityError, RunAuthority};
 pub use connect::{Resolver, SystemResolver};
 pub use fetch::{
-    FetchAnswer, FetchClient, FetchFailure, FetchRequest, MalformedFetch, RequestContent,
+    FetchAnswer, FetchClient, FetchFailure, MalformedFetch, OutgoingRequest, RequestContent,
 };
 pub use forbidden_ports::{BelljarPorts, ForbiddenPorts, NoForbiddenPorts};
 pub use host::{DomainName, RemoteHost, RemoteHostError};

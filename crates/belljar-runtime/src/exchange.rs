@@ -152,14 +152,26 @@ async fn receive_events(
             Err(ReadError::Decode(error)) => return EndCause::Malformed(error.to_string()),
             Err(ReadError::Ended | ReadError::Io(_)) => return EndCause::Silent,
         };
-        let own_bytes = match &event {
-            // There are few of them.
-            Event::ToolCall(_) => 0,
+        let counted_elsewhere = match &event {
+            // There are few tool calls.
+            Event::ToolCall(_) => frame_bytes,
             // The bytes of bodies are counted where they leave.
-            Event::Fetch(ask) => frame_bytes.saturating_sub(ask.content_bytes()),
-            _ => frame_bytes,
+            Event::Fetch(ask) => ask.content_bytes(),
+            Event::Ready
+            | Event::Refused { .. }
+            | Event::Print { .. }
+            | Event::Denied { .. }
+            | Event::Artifact { .. }
+            | Event::FetchCancelled { .. }
+            | Event::TimerWanted { .. }
+            | Event::State { .. }
+            | Event::Done(_)
+            | Event::Failed(_)
+            | Event::Branched
+            | Event::Rerooted
+            | Event::NotBranched { .. } => 0,
         };
-        budget = budget.saturating_sub(own_bytes as u64);
+        budget = budget.saturating_sub(frame_bytes.saturating_sub(counted_elsewhere) as u64);
         match reports.handle(event, limits, calls, transcript) {
             Err(cause) => return cause,
             Ok(()) if budget == 0 => {

@@ -2,10 +2,10 @@
 //!
 //! The guest's numbers and texts are not trusted: belljar-net checks what a request is, and decides about it.
 
-use std::{sync::Arc, time::Duration};
+use std::{pin::Pin, sync::Arc, time::Duration};
 
 use belljar_contract::{ErrorCode, MissingKind};
-use belljar_net::{FetchAnswer, FetchClient, FetchFailure, RequestContent};
+use belljar_net::{FetchAnswer, FetchClient, FetchFailure, OutgoingRequest, RequestContent};
 use belljar_wire::{
     Command, FetchAsk, FetchBody, FetchHead, FetchRequest, FetchStep, StopReason, ToolFault,
     ToolReply,
@@ -26,6 +26,9 @@ pub(crate) enum FetchJob {
     /// End this fetch.
     Cancel(u32),
 }
+
+/// A step under way, and its reply.
+type StepTaken = Pin<Box<dyn Future<Output = Result<Vec<u8>, ToolFault>> + Send>>;
 
 /// Who gets the reply to a step.
 #[derive(Debug)]
@@ -89,26 +92,20 @@ impl FetchServer {
 }
 
 /// Takes a step. What has to be in the order of the frames happens before this returns.
-fn take(
-    client: Arc<FetchClient>,
-    call: u32,
-    step: FetchStep,
-) -> impl Future<Output = Result<Vec<u8>, ToolFault>> + Send {
-    let step = match step {
-        FetchStep::Begin(request) => Ok(client.begin(call, net_request(request))),
-        other => Err(other),
-    };
-    async move {
-        match step {
-            Ok(answering) => answering.await.map(head_of).map_err(fault),
-            Err(FetchStep::Send { fetch, is_last, piece }) => {
-                let sent = client.send(fetch, piece.into(), is_last).await;
-                sent.map(|()| Vec::new()).map_err(fault)
-            }
-            Err(FetchStep::Read { fetch }) => {
-                client.read(fetch).await.map(|piece| piece.to_vec()).map_err(fault)
-            }
-            Err(FetchStep::Begin(_)) => Ok(Vec::new()),
+fn take(client: Arc<FetchClient>, call: u32, step: FetchStep) -> StepTaken {
+    match step {
+        FetchStep::Begin(request) => {
+            let answering = client.begin(call, net_request(request));
+            Box::pin(async { answering.await.map(head_of).map_err(fault) })
+        }
+        FetchStep::Send { fetch, is_last, piece } => Box::pin(async move {
+            let sent = client.send(fetch, piece.into(), is_last).await;
+            sent.map(|()| Vec::new()).map_err(fault)
+        }),
+        FetchStep::Read { fetch } => {
+            Box::pin(
+                async move { client.read(fetch).await.map(|piece| piece.to_vec()).map_err(fault) },
+            )
         }
     }
 }
@@ -131,7 +128,7 @@ fn reply(
     }
 }
 
-fn net_request(request: FetchRequest) -> belljar_net::FetchRequest {
+fn net_request(request: FetchRequest) -> OutgoingRequest {
     let FetchRequest { method, url, headers, body, timeout_ms, .. } = request;
     let timeout = timeout_ms.map(|time| Duration::from_millis(time.into()));
     let content = match body {
@@ -139,7 +136,7 @@ fn net_request(request: FetchRequest) -> belljar_net::FetchRequest {
         FetchBody::Whole(bytes) => RequestContent::Whole(bytes.into()),
         FetchBody::Pieces { length } => RequestContent::Pieces { length },
     };
-    belljar_net::FetchRequest { method, url, headers, content, timeout }
+    OutgoingRequest { method, url, headers, content, timeout }
 }
 
 fn head_of(answer: FetchAnswer) -> Vec<u8> {

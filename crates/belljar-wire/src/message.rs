@@ -1,7 +1,5 @@
 //! The messages: [`Command`] goes to a cell, [`Event`] comes out of one.
 
-use std::collections::BTreeMap;
-
 use belljar_contract::{Language, Stream};
 use serde::{Deserialize, Serialize};
 
@@ -9,6 +7,7 @@ use crate::{
     DecodeError, GuestError, Header,
     fetch::{FetchAsk, FetchStep, ReadHead, SendHead},
     frame::{FETCH, FETCH_SEND, PRINT},
+    grants::GuestGrants,
     tool::{Durable, ReplyHead, ToolCall, ToolReply},
 };
 
@@ -39,44 +38,6 @@ pub struct GuestLimits {
     pub processes: u32,
     /// Files that one process may have open.
     pub open_files: u32,
-}
-
-/// The grants of a run that the guest needs to know: for good messages, and to pass values in. The
-/// real access was fixed when the cell was made.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct GuestGrants {
-    /// Environment variables of the guest, with their values.
-    #[serde(default)]
-    pub env: BTreeMap<String, String>,
-    /// Python modules and builtins that restricted mode would refuse.
-    #[serde(default)]
-    pub modules: Vec<String>,
-    /// Commands beyond the default set.
-    #[serde(default)]
-    pub commands: Vec<String>,
-    /// Nothing is refused at the level of the language.
-    #[serde(default)]
-    pub permissive: bool,
-    /// How the code may reach the hosts that were granted.
-    #[serde(default)]
-    pub network: GuestNetwork,
-    /// Some of the host's paths that were granted, to say where a file is that is looked for elsewhere.
-    #[serde(default)]
-    pub paths: Vec<String>,
-}
-
-/// How code reaches hosts. Which ones it may reach is known to the host of the run only.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum GuestNetwork {
-    /// Not at all: no host was granted.
-    #[default]
-    None,
-    /// Its host makes the requests.
-    Fetch,
-    /// The same, and programs have sockets that lead to a proxy.
-    Sockets,
 }
 
 /// One piece of guest code to run.

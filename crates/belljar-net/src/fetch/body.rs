@@ -20,7 +20,7 @@ const WAITING_PIECES: usize = 1;
 pub(super) enum RequestBody {
     Whole(Option<Bytes>),
     Pieces {
-        pieces: mpsc::Receiver<Piece>,
+        pieces: mpsc::Receiver<BodyPiece>,
         /// The bytes that are still to come, if the size is known.
         left: Option<u64>,
         has_ended: bool,
@@ -29,14 +29,14 @@ pub(super) enum RequestBody {
 
 /// A piece of a body that code sends.
 #[derive(Debug)]
-pub(super) struct Piece {
+pub(super) struct BodyPiece {
     bytes: Bytes,
     is_last: bool,
 }
 
 /// Where code sends the pieces of a body.
 #[derive(Debug)]
-pub(super) struct Upload(mpsc::Sender<Piece>);
+pub(super) struct Upload(mpsc::Sender<BodyPiece>);
 
 /// The body of a request, and where its pieces are sent.
 pub(super) fn of(content: &RequestContent) -> (RequestBody, Option<Upload>) {
@@ -55,7 +55,7 @@ impl Upload {
     /// Completes when there is room for the next piece. A server that does not take the rest of a body has
     /// its reasons: the answer says them.
     pub(super) async fn send(&self, bytes: Bytes, is_last: bool) -> Result<(), FetchFailure> {
-        let _ = self.0.send(Piece { bytes, is_last }).await;
+        let _ = self.0.send(BodyPiece { bytes, is_last }).await;
         Ok(())
     }
 }
@@ -78,7 +78,7 @@ impl Body for RequestBody {
             if *has_ended {
                 return Poll::Ready(None);
             }
-            let Some(Piece { bytes, is_last }) = ready!(pieces.poll_recv(context)) else {
+            let Some(BodyPiece { bytes, is_last }) = ready!(pieces.poll_recv(context)) else {
                 let error = io::Error::other("the body was not sent to its end");
                 return Poll::Ready(Some(Err(error)));
             };

@@ -17,7 +17,7 @@ const USER_AGENT: &str = concat!("belljar/", env!("CARGO_PKG_VERSION"));
 
 /// A request of code. Nothing in it is checked.
 #[derive(Debug)]
-pub struct FetchRequest {
+pub struct OutgoingRequest {
     /// The method.
     pub method: String,
     /// The URL.
@@ -79,7 +79,7 @@ pub enum MalformedFetch {
     NoPieces,
 }
 
-impl FetchRequest {
+impl OutgoingRequest {
     /// What requests that can share a connection have in common. It decides about nothing else.
     pub(super) fn origin(&self) -> String {
         let end = self.url.match_indices('/').nth(2).map_or(self.url.len(), |(at, _)| at);

@@ -3,14 +3,14 @@
 
 use std::time::Duration;
 
-use belljar_net::{FetchFailure, FetchRequest, NetLimits, RequestContent};
+use belljar_net::{FetchFailure, NetLimits, OutgoingRequest, RequestContent};
 use bytes::Bytes;
 use tokio::io::AsyncWriteExt as _;
 
 use crate::support::{Proxy, http_server, server, small_limits};
 
-fn get(url: &str) -> FetchRequest {
-    FetchRequest {
+fn get(url: &str) -> OutgoingRequest {
+    OutgoingRequest {
         method: "GET".to_owned(),
         url: url.to_owned(),
         headers: Vec::new(),
@@ -20,7 +20,11 @@ fn get(url: &str) -> FetchRequest {
 }
 
 /// The whole answer of a fetch.
-async fn whole(proxy: &Proxy, number: u32, request: FetchRequest) -> Result<String, FetchFailure> {
+async fn whole(
+    proxy: &Proxy,
+    number: u32,
+    request: OutgoingRequest,
+) -> Result<String, FetchFailure> {
     proxy.fetches.begin(number, request).await?;
     let mut body = Vec::new();
     loop {
@@ -116,7 +120,7 @@ async fn n5_the_bytes_of_fetches_are_those_of_the_run() {
 async fn a_body_of_another_size_than_it_said_is_not_a_request() {
     let port = http_server().await;
     let proxy = Proxy::start(&[format!("a.example:{port}")]).await;
-    let post = |length| FetchRequest {
+    let post = |length| OutgoingRequest {
         method: "POST".to_owned(),
         content: RequestContent::Pieces { length: Some(length) },
         ..get(&format!("http://a.example:{port}/"))
@@ -138,7 +142,7 @@ async fn a_fetch_ends_when_it_is_cancelled_or_late() {
     let endless = endless_server().await;
     let proxy = Proxy::start(&[format!("a.example:{endless}")]).await;
     let at = format!("http://a.example:{endless}/");
-    let late = FetchRequest { timeout: Some(Duration::from_millis(100)), ..get(&at) };
+    let late = OutgoingRequest { timeout: Some(Duration::from_millis(100)), ..get(&at) };
     assert!(matches!(whole(&proxy, 1, late).await, Err(FetchFailure::TimedOut)));
     proxy.fetches.begin(2, get(&at)).await.unwrap();
     assert!(!proxy.fetches.read(2).await.unwrap().is_empty());

@@ -67,7 +67,11 @@ impl ClientPermissions {
         let Some(error) = &mut result.error else { return result };
         let may_ask = error.missing.as_ref().is_none_or(|missing| match missing.kind {
             MissingKind::Net => self.hosts.given(&Access::Only(vec![missing.name.clone()])).is_ok(),
-            _ => self.grants.allows(missing),
+            MissingKind::Read
+            | MissingKind::Write
+            | MissingKind::Env
+            | MissingKind::Modules
+            | MissingKind::Commands => self.grants.allows(missing),
         });
         error.hint = error.hint_for(if may_ask { Audience::Client } else { Audience::Operator });
         result

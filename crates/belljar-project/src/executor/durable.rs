@@ -178,22 +178,9 @@ impl Executor {
         let active = active.ok_or_else(|| still_running(owner))?;
         let RunRecord { summary, code, request_json, .. } = record;
         let stored: StoredRequest = serde_json::from_str(&request_json).map_err(unreadable)?;
-        let tools = stored.tools.clone();
         let max_output_tokens = stored.max_output_tokens;
         let report = stored.report.clone().unwrap_or_default();
-        let hosts = stored.hosts.clone();
-        let durability = match stored.has_no_sockets {
-            true => RunDurability::Always,
-            false => RunDurability::UntilConnected,
-        };
-        let execution = Execution {
-            hosts,
-            durability,
-            tools,
-            max_output_tokens,
-            observer,
-            ..Execution::new(stored.into_request(code), summary.caller)
-        };
+        let execution = Execution { observer, ..stored.into_execution(code, summary.caller) };
         let seen = Lease { run_id: id.clone(), fence: summary.fence };
         let lease = match store.claim_run(seen, &this_process(), why, now_ms()).await {
             Ok(lease) => lease,

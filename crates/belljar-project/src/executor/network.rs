@@ -87,7 +87,9 @@ impl Executor {
         // A run that has to be replayed has no sockets.
         let sockets = match execution.durability {
             RunDurability::Always => SocketAccess::Refused,
-            _ => SocketAccess::Allowed,
+            RunDurability::IfAsked | RunDurability::UntilConnected | RunDurability::Never => {
+                SocketAccess::Allowed
+            }
         };
         let options = NetworkOptions { rules: Some(Arc::new(rules)), log, approver: None, sockets };
         Ok(Some(NetworkPlan { options, run }))

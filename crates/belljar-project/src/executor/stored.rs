@@ -1,6 +1,6 @@
 //! The stored form of a request, from which its run can be started again.
 
-use std::path::PathBuf;
+use std::{mem, path::PathBuf};
 
 use belljar_contract::{
     CommitExecutable, EngineName, Grants, Language, Limits, RunRequest, ToolReport, Workspace,
@@ -8,6 +8,8 @@ use belljar_contract::{
 use belljar_tools::ToolGrants;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+
+use super::{Execution, RunDurability};
 
 /// All of a request except its code, which has its own column.
 #[derive(Debug, Serialize, Deserialize)]
@@ -74,6 +76,18 @@ impl StoredRequest {
             max_output_tokens,
             report: None,
         }
+    }
+
+    /// The execution again.
+    pub(super) fn into_execution(mut self, code: String, caller: String) -> Execution {
+        let (hosts, tools) = (self.hosts.take(), mem::take(&mut self.tools));
+        let max_output_tokens = self.max_output_tokens;
+        let durability = match self.has_no_sockets {
+            true => RunDurability::Always,
+            false => RunDurability::IfAsked,
+        };
+        let new = Execution::new(self.into_request(code), caller);
+        Execution { hosts, durability, tools, max_output_tokens, ..new }
     }
 
     /// The request again. Its engine is stated, so that the configuration of today does not change the

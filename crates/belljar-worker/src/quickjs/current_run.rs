@@ -340,10 +340,8 @@ impl CurrentRun {
                 let calls = self.calls.get();
                 let waiting = calls.waiting.saturating_sub(1);
                 let kind = self.fetch_steps.borrow_mut().remove(&reply.call);
-                let reading = match kind {
-                    Some(FetchStepKind::Read) => calls.reading.saturating_sub(1),
-                    _ => calls.reading,
-                };
+                let has_read = kind == Some(FetchStepKind::Read);
+                let reading = calls.reading.saturating_sub(u32::from(has_read));
                 self.calls.set(Calls { waiting, reading, ..calls });
                 Some(match kind {
                     Some(kind) => HostInput::FetchReply(reply, kind),

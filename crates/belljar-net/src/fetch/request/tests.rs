@@ -1,8 +1,10 @@
+//! What is a request, and what could be read as more than one.
+
 use super::*;
 
-fn request(method: &str, url: &str, headers: &[(&str, &str)]) -> FetchRequest {
+fn request(method: &str, url: &str, headers: &[(&str, &str)]) -> OutgoingRequest {
     let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-    FetchRequest {
+    OutgoingRequest {
         method: method.to_owned(),
         url: url.to_owned(),
         headers: headers.collect(),
@@ -11,7 +13,7 @@ fn request(method: &str, url: &str, headers: &[(&str, &str)]) -> FetchRequest {
     }
 }
 
-fn checked(request: FetchRequest) -> Result<Request<RequestBody>, MalformedFetch> {
+fn checked(request: OutgoingRequest) -> Result<Request<RequestBody>, MalformedFetch> {
     request.into_http(RequestBody::Whole(None))
 }
 
