@@ -96,7 +96,7 @@ pub fn decision_command(verb: &str, id: &str, project: Option<&str>) -> String {
 
 /// The text as one word of a shell.
 pub fn shell_word(text: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-');
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | ':');
     match !text.is_empty() && text.chars().all(is_plain) {
         true => text.to_owned(),
         false => format!("'{}'", text.replace('\'', r"'\''")),
