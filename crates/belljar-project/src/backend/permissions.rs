@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use belljar_contract::{
-    Access, Audience, ClientGrants, CommitExecutable, ErrorCode, Grants, GrantsRequest, Limits,
-    MissingKind, RunError, RunResult, Workspace, WorkspaceRequest,
+    Audience, ClientGrants, CommitExecutable, ErrorCode, Grants, GrantsRequest, Limits, RunError,
+    RunResult, Workspace, WorkspaceRequest,
 };
 use belljar_tools::Glob;
 
