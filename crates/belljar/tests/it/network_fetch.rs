@@ -25,12 +25,8 @@ fn value<'a>(result: &'a Value, at: &str) -> &'a Value {
     result["result"].pointer(at).unwrap_or(&Value::Null)
 }
 
-#[sandboxed]
-#[test]
-fn n1_fetch_sends_requests_and_reads_answers() {
-    inside("network_fetch::n1_fetch_sends_requests_and_reads_answers", |internet| {
-        let place = Place::new();
-        let code = "
+/// Requests and answers of all kinds.
+const MANY_REQUESTS: &str = "
             const at = 'https://web.example.com';
             const first = await fetch(new URL(at + '/first#part'));
             const plain = await (await fetch('http://web.example.com/plain')).text();
@@ -72,7 +68,13 @@ fn n1_fetch_sends_requests_and_reads_answers() {
               blob: (await (await fetch(at + '/chunked')).blob()).size,
               buffer: (await (await fetch('http://web.example.com/old')).arrayBuffer()).byteLength,
             };";
-        let result = script(internet, &place, code, WEB);
+
+#[sandboxed]
+#[test]
+fn n1_fetch_sends_requests_and_reads_answers() {
+    inside("network_fetch::n1_fetch_sends_requests_and_reads_answers", |internet| {
+        let place = Place::new();
+        let result = script(internet, &place, MANY_REQUESTS, WEB);
         let first =
             json!([200, true, "https://web.example.com/first", "hello from /first", "text/plain"]);
         assert_eq!(value(&result, "/first"), &first);
