@@ -10,8 +10,8 @@
 mod tests;
 
 use belljar_contract::{
-    ApprovalKind, Change, ErrorCode, ErrorKind, Metrics, RunError, RunId, RunResult, RunStatus,
-    SessionId, ToolReport, Truncation, UnreturnedFile, decision_command,
+    ApprovalKind, Change, ErrorCode, ErrorKind, JsonValue, Metrics, RunError, RunId, RunResult,
+    RunStatus, SessionId, ToolReport, Truncation, UnreturnedFile, decision_command,
 };
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde::Serialize;
@@ -326,6 +326,14 @@ pub(crate) fn structured(value: Value, failed: bool) -> CallToolResult {
     result.structured_content = Some(value);
     result.is_error = Some(failed);
     result
+}
+
+/// A value whose parts stay exact as structured content, and as text.
+pub(crate) fn structured_tree(value: &JsonValue, failed: bool) -> CallToolResult {
+    with_text(value.to_string(), failed, || {
+        let (status, id) = (&value["status"], &value["workflow_id"]);
+        format!("{{\"status\":{status},\"workflow_id\":{id}")
+    })
 }
 
 fn without_nulls(value: &Value) -> Value {
