@@ -204,7 +204,8 @@ fn waiting_value(run_id: &RunId, waiting: &[ApprovalRequest]) -> Value {
             // One decision for all of them, by their ids: `--run` would also approve a call that the code
             // makes after a person has looked.
             let ids: Vec<&str> = waiting.iter().map(|one| &*one.id).collect();
-            format!("`{}`", decision_command("approve", &ids.join(" "), first.project.as_deref()))
+            let (project, state) = (first.project.as_deref(), first.state_dir.as_deref());
+            format!("`{}`", decision_command("approve", &ids.join(" "), project, state))
         }
         _ => commands.join(", "),
     };
