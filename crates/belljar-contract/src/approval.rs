@@ -88,10 +88,21 @@ pub struct ConsentRule {
     pub when: Map<String, Value>,
 }
 
-/// The command by which a person decides about a call, from any directory if the project is known.
-pub fn decision_command(verb: &str, id: &str, project: Option<&str>) -> String {
-    let project = project.map(|project| format!(" --project {}", shell_word(project)));
-    format!("belljar approvals {verb} {id}{}", project.unwrap_or_default())
+/// The command by which a person decides about a call, from any directory if the project is known. `state` is
+/// the project's state directory, if it is not in its default place.
+pub fn decision_command(
+    verb: &str,
+    id: &str,
+    project: Option<&str>,
+    state: Option<&str>,
+) -> String {
+    let mut command = format!("belljar approvals {verb} {id}");
+    for (flag, place) in [("--project", project), ("--state-dir", state)] {
+        if let Some(place) = place {
+            command.push_str(&format!(" {flag} {}", shell_word(place)));
+        }
+    }
+    command
 }
 
 /// The text as one word of a shell.
