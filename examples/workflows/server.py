@@ -20,7 +20,7 @@ TOOLS = [
         "description": "Add two numbers",
         "inputSchema": schema(a=NUMBER, b=NUMBER),
         "outputSchema": schema(sum=NUMBER),
-        "annotations": {"readOnlyHint": True, "openWorldHint": False},
+        "annotations": {"readOnlyHint": True},
     },
     {
         "name": "append",
@@ -31,7 +31,7 @@ TOOLS = [
         "name": "fail",
         "description": "Fail with a message",
         "inputSchema": schema(message=TEXT),
-        "annotations": {"readOnlyHint": True, "openWorldHint": False},
+        "annotations": {"readOnlyHint": True},
     },
 ]
 

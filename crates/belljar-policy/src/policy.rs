@@ -282,10 +282,6 @@ fn by_default(
     }
     let reason = match trust {
         Trust::Trusted => "no rule covers it, and it may destroy something",
-        Trust::Chosen if hints.read_only == Some(true) => {
-            "no rule covers it, and its server does not say that it reaches nothing else \
-             (openWorldHint: false)"
-        }
         Trust::Chosen => "no rule covers it, and its server is not marked trusted",
         Trust::Untrusted => "no rule covers it, and its server is not trusted",
     };
@@ -298,8 +294,7 @@ fn is_believed_read_only(hints: Annotations, trust: Trust) -> bool {
     hints.read_only == Some(true)
         && match trust {
             Trust::Trusted => true,
-            // The hint says true where a server leaves it out, by MCP's specification.
-            Trust::Chosen => hints.open_world == Some(false),
+            Trust::Chosen => hints.open_world != Some(true),
             Trust::Untrusted => false,
         }
 }

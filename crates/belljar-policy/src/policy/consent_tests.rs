@@ -29,9 +29,7 @@ fn d6_a_chosen_server_is_believed_when_it_says_that_a_tool_only_reads() {
     let hints = |read_only, destructive, open_world| {
         tool(Annotations { read_only, destructive, open_world, ..Annotations::default() })
     };
-    let reads = hints(Some(true), None, Some(false));
-    // A server that leaves the hint out says that the tool reaches the open world.
-    let may_send = hints(Some(true), None, None);
+    let reads = hints(Some(true), None, None);
     let sends = hints(Some(true), None, Some(true));
     let harmless = hints(None, Some(false), None);
     for (tool, trust, verdict) in [
@@ -40,8 +38,6 @@ fn d6_a_chosen_server_is_believed_when_it_says_that_a_tool_only_reads() {
         // A project's own file is no choice of the user's.
         (&reads, Trust::Untrusted, Ask),
         (&sends, Trust::Chosen, Ask),
-        (&may_send, Trust::Chosen, Ask),
-        (&may_send, Trust::Trusted, Allow),
         (&sends, Trust::Trusted, Allow),
         (&harmless, Trust::Chosen, Ask),
         (&harmless, Trust::Trusted, Allow),

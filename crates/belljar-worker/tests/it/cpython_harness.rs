@@ -144,8 +144,6 @@ fn run_in(socket: &mut UnixStream, command: &RunCommand) -> Outcome {
             other @ (Event::Ready
             | Event::Refused { .. }
             | Event::ToolCall(_)
-            | Event::Fetch(_)
-            | Event::FetchCancelled { .. }
             | Event::TimerWanted { .. }
             | Event::Branched
             | Event::Rerooted

@@ -229,8 +229,6 @@ fn drain(mut host: UnixStream, mut answer: impl FnMut(Event) -> Vec<Command>) ->
             | Event::Refused { .. }
             | Event::Done(_)
             | Event::Failed(_)
-            | Event::Fetch(_)
-            | Event::FetchCancelled { .. }
             | Event::Branched
             | Event::Rerooted
             | Event::Fetch(_)

@@ -81,6 +81,19 @@ fn a5_a_bash_session_from_the_command_line_reaches_its_host() {
     assert_eq!(refused["code"], "request.invalid", "{refused:#}");
 }
 
+/// Code whose value is what it fetches, or the code of a refusal.
+fn fetching(language: &str, site: &Website) -> String {
+    let url = format!("'http://{}/x'", site.address);
+    match language {
+        "python" => format!(
+            "try:\n    seen = fetch({url}).text()\nexcept PermissionError as error:\n    seen = error.code\nseen"
+        ),
+        _ => format!(
+            "await fetch({url}).then((answer) => answer.text()).catch((error) => error.code)"
+        ),
+    }
+}
+
 /// N2: code of a session fetches from its hosts in each run, after a rollback and in forks, and from no other
 /// host. Each fetch is a row of its own run.
 #[sandboxed]
@@ -89,21 +102,9 @@ fn n2_code_of_a_session_fetches() {
     let (granted, other) = (Website::start(), Website::start());
     let place = Place::new();
     let server = host(&place, &["--net", &granted.address, "--net", &other.address]);
-    let script = |site: &Website| {
-        let then = ".then((answer) => answer.text()).catch((error) => error.code)";
-        format!("await fetch('http://{}/x'){then}", site.address)
-    };
-    let python = |site: &Website| {
-        let fetched = format!("seen = fetch('http://{}/x').text()", site.address);
-        format!(
-            "try:\n    {fetched}\nexcept PermissionError as error:\n    seen = error.code\nseen"
-        )
-    };
-    let languages: [(&str, &dyn Fn(&Website) -> String); 2] =
-        [("typescript", &script), ("python", &python)];
-    for (times, (language, code)) in (0..).zip(languages) {
+    for (times, language) in (0..).zip(["typescript", "python"]) {
         let id = open(&server, language, json!({ "net": [granted.address] }));
-        let (fetches, refused) = (code(&granted), code(&other));
+        let (fetches, refused) = (fetching(language, &granted), fetching(language, &other));
         for session in [id.clone(), fork(&server, &id)] {
             assert_eq!(value(&server, &session, &fetches), "/x", "{language}");
             let point = checkpoint(&server, &session);

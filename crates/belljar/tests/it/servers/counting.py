@@ -22,7 +22,7 @@ TOOLS = [
         "description": "Add two numbers.\nNothing else.",
         "inputSchema": schema(["a", "b"], a=NUMBER, b=NUMBER),
         "outputSchema": schema(["sum"], sum=NUMBER),
-        "annotations": {"readOnlyHint": True, "openWorldHint": False},
+        "annotations": {"readOnlyHint": True},
     },
     {
         "name": "append",
@@ -33,25 +33,25 @@ TOOLS = [
         "name": "slow",
         "description": "Wait for some milliseconds",
         "inputSchema": schema(["ms"], ms=NUMBER),
-        "annotations": {"readOnlyHint": True, "openWorldHint": False},
+        "annotations": {"readOnlyHint": True},
     },
     {
         "name": "fail",
         "description": "Fail with a message",
         "inputSchema": schema(["message"], message=TEXT),
-        "annotations": {"readOnlyHint": True, "openWorldHint": False},
+        "annotations": {"readOnlyHint": True},
     },
     {
         "name": "big",
         "description": "Return many rows",
         "inputSchema": schema(["rows"], rows={"type": "integer"}),
-        "annotations": {"readOnlyHint": True, "openWorldHint": False},
+        "annotations": {"readOnlyHint": True},
     },
     {
         "name": "echo",
         "description": "Return what was given",
         "inputSchema": schema(["any"], any={}),
-        "annotations": {"readOnlyHint": True, "openWorldHint": False},
+        "annotations": {"readOnlyHint": True},
     },
 ]
 
