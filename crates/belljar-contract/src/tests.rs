@@ -349,7 +349,10 @@ fn a_missing_grant_is_told_in_the_words_of_its_reader() {
     for (audience, words) in [
         (Audience::CommandLine, "--net a.example"),
         (Audience::Client, "`network: [\"a.example\"]` (HTTP: `net` in `grants`)"),
-        (Audience::WorkflowFile, "`net: [\"a.example\"]`"),
+        (
+            Audience::WorkflowFile,
+            "`allow_network: [\"a.example\"]` (in a DAG file: `net` in `grants`)",
+        ),
     ] {
         assert_eq!(missing.phrase(audience), words);
     }

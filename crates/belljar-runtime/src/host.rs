@@ -405,7 +405,7 @@ fn start_network(
     limits: Limits,
 ) -> Result<Option<RunNetwork>, RunError> {
     let sockets = cell.body.take_listener();
-    if reach.network == GuestNetwork::None {
+    if sockets.is_none() && reach.network == GuestNetwork::None {
         return Ok(None);
     }
     let started = RunNetwork::start(sockets, &reach, options, limits);

@@ -30,7 +30,7 @@ fn i3_a_machine_that_can_is_told_so() {
     for extra in diagnosis["extras"].as_array().unwrap() {
         assert_eq!(extra["state"], "works", "{extra}");
     }
-    assert_eq!(diagnosis["extras"].as_array().unwrap().len(), 4);
+    assert_eq!(diagnosis["extras"].as_array().unwrap().len(), 5);
     assert_eq!(belljar(&["doctor"]).status, Some(0));
 }
 

@@ -213,7 +213,7 @@ fn arguments_that_make_no_sense_end_with_status_two_and_say_why() {
 
       tip: a similar argument exists: '--timeout'
 
-    Usage: belljar run --code <CODE> --timeout <TIME> [FILE] [-- <ARGUMENT>...]
+    Usage: belljar run [OPTIONS] [FILE] [-- <ARGUMENT>...]
 
     For more information, try '--help'.
     ");

@@ -8,6 +8,7 @@ DIRECTORY/names.
 import json
 import os
 import pathlib
+import re
 import socketserver
 import ssl
 import subprocess
@@ -23,11 +24,11 @@ import packages
 
 WEB, GIT, INDEX, REGISTRY = ("web.example.com", "git.example.com", "index.example.com", "registry.example.com")
 API, OTHER, DEEP, GOOD = "api.example.com", "other.example.com", "a.deep.example.com", "good.bad.example.com"
-# It leads to an address that is not public.
-INNER = "inner.example.com"
 NAMES = {WEB, GIT, INDEX, REGISTRY, API, OTHER, DEEP, GOOD}
 # Beside 80 and 443, for plain HTTP.
 MORE_PORT = 8099
+# It leads to a private address.
+INNER = "inner.example.com"
 # Names that lead elsewhere, beneath `bad.example.com`. `+` stands for the servers' address.
 BAD = {
     "loopback": "127.0.0.1",
@@ -74,6 +75,8 @@ class Names(dnslib.server.BaseResolver):
         first, _, parent = name.partition(".")
         if name in NAMES:
             return [self.address]
+        if name == INNER:
+            return [BAD["private"]]
         if name == "turning.bad.example.com":
             # Public once, and this machine from then on.
             self.turns += kind == dnslib.QTYPE.A
@@ -140,7 +143,11 @@ class Handler(BaseHTTPRequestHandler):
     def web(self, host):
         path = self.path.partition("?")[0]
         if path == "/redirect":
-            self.respond(b"", 302, headers=[("Location", self.path.partition("?")[2])])
+            # /redirect?LOCATION, or /redirect?STATUS,LOCATION
+            query = self.path.partition("?")[2]
+            status, location = query.split(",", 1) if re.match("[0-9]{3},", query) else ("302", query)
+            self.body()
+            self.respond(b"", int(status), headers=[("Location", location)])
         elif path == "/chunked":
             self.send_response(200)
             self.send_header("Transfer-Encoding", "chunked")
@@ -155,11 +162,6 @@ class Handler(BaseHTTPRequestHandler):
             self.close_connection = True
         elif path == "/large":
             self.respond(b"x" * (8 << 20))
-        elif path == "/redirect":
-            # /redirect?STATUS,LOCATION
-            status, location = self.path.partition("?")[2].split(",", 1)
-            self.body()
-            self.respond(b"", int(status), headers=[("Location", location)])
         elif path == "/request":
             body = self.body()
             names = ("Content-Type", "Content-Length", "Transfer-Encoding", "Authorization", "Cookie", "X-Own", "User-Agent")
