@@ -10,10 +10,11 @@ use std::{fs, io, ops::Range};
 
 use crate::sys::{memory::CodeCopy, process::assert_single_threaded};
 
-/// More code than this means a debug build, which is not worth copying.
-const MOST_BYTES: usize = 12 << 20;
+/// More code than this is not copied. Behind the code of cells, a linker puts code that they do not run: the
+/// proxy's cryptography, for example.
+const MOST_BYTES: usize = 8 << 20;
 
-/// Puts the code from this address on, to the end of the program's code, into huge pages.
+/// Puts the code from this address on into huge pages, at most [`MOST_BYTES`] of it.
 ///
 /// A linker puts the dependencies of a crate behind it: the code of cells begins with an engine's
 /// own code, and the code before that belongs to the host.
@@ -39,7 +40,7 @@ impl OwnCode {
     /// The size of a huge page; an ordinary one has 4 KiB.
     pub(crate) const HUGE_PAGE: usize = 2 << 20;
 
-    /// `None` if there is too little to be worth it, or too much.
+    /// `None` if there is too little to be worth it.
     fn from(address: usize) -> io::Result<Option<Self>> {
         Ok(Self::from_maps(&fs::read_to_string("/proc/self/maps")?, address))
     }
@@ -52,11 +53,8 @@ impl OwnCode {
         let first = address - address % Self::HUGE_PAGE;
         let start = first.max(own.start.checked_next_multiple_of(Self::HUGE_PAGE)?);
         // Data may be in the same page as the end of the code.
-        let end = own.end - own.end % Self::HUGE_PAGE;
-        let is_worth_it = end
-            .checked_sub(start)
-            .is_some_and(|bytes| (Self::HUGE_PAGE..=MOST_BYTES).contains(&bytes));
-        is_worth_it.then_some(Self { range: start..end })
+        let end = (own.end - own.end % Self::HUGE_PAGE).min(start.checked_add(MOST_BYTES)?);
+        (start < end).then_some(Self { range: start..end })
     }
 
     /// The address of its first byte.

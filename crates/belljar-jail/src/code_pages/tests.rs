@@ -25,12 +25,17 @@ fn nothing_before_the_first_byte_of_code_is_replaced() {
 }
 
 #[test]
-fn too_much_too_little_or_no_code_stays_where_it_is() {
-    // Control: a little further on it is little enough.
-    assert!(told(MAPS, 0x220_0000).is_some());
-    let (too_much, too_little) = (0xc9_0000, 0x2c1_0000);
-    let (data, nothing, elsewhere) = (0x41_0000, 0x2ce_9000, 0x7f00_0000_0000);
-    for address in [too_much, too_little, data, nothing, elsewhere] {
+fn no_more_than_so_much_is_gathered() {
+    assert_eq!(told(MAPS, 0xe0_1000), Some((0xe0_0000, 0x160_0000)));
+}
+
+#[test]
+fn too_little_or_no_code_stays_where_it_is() {
+    // Control: a little before, there is a whole huge page.
+    assert!(told(MAPS, 0x2a0_0000).is_some());
+    let (too_little, data, nothing, elsewhere) =
+        (0x2c1_0000, 0x41_0000, 0x2ce_9000, 0x7f00_0000_0000);
+    for address in [too_little, data, nothing, elsewhere] {
         assert_eq!(told(MAPS, address), None, "{address:x}");
     }
 }
