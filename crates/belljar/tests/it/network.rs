@@ -65,16 +65,17 @@ fn a5_curl_reaches_the_host_that_was_granted_and_no_other() {
     let result = run(&place, "bash", &code, &["--command", "curl", "--net", &net]);
     assert_eq!(result["stdout"], "/one\n403\n", "{result:#}");
     let blocked = format!(
-        "[blocked] network: 127.0.0.1:{other}: no rule allows this port of the host; to allow it: --net 127.0.0.1:{other}"
+        "[blocked] network: GET 127.0.0.1:{other}/two: no rule allows this port of the host; to allow it: --net 127.0.0.1:{other}"
     );
     let logs = result["logs"].as_array().expect("a list");
     assert!(logs.contains(&json!(blocked)), "{logs:?}");
     let rows = audit(&place);
     let [allowed, refused] = rows.as_slice() else { panic!("{rows:?}") };
-    assert_eq!((allowed.0.as_str(), allowed.1.as_str()), (format!("net {net}").as_str(), "allow"));
+    let tool = format!("net GET {net}/one");
+    assert_eq!((allowed.0.as_str(), allowed.1.as_str()), (tool.as_str(), "allow"));
     assert!(allowed.2.starts_with("ok: "), "{allowed:?}");
     let refusal =
-        (format!("net 127.0.0.1:{other}"), "deny".to_owned(), "permission.network".to_owned());
+        (format!("net GET 127.0.0.1:{other}/two"), "deny".to_owned(), "permission.network".to_owned());
     assert_eq!(*refused, refusal);
 }
 
@@ -116,7 +117,7 @@ fn a5_hosts_that_cannot_be_granted_are_errors() {
         (
             "1",
             &["--net", "example.org", "--durable"],
-            "a durable run cannot be granted hosts: its connections cannot be replayed",
+            "a durable run cannot have connections: they cannot be replayed",
         ),
     ] {
         let result = run(&place, "python", code, more);

@@ -281,14 +281,14 @@ fn n1_a_result_with_hosts_is_not_reused() {
     let server = Server::start();
     let place = Place::new();
     let code = get(&server.address, "/x");
-    let flags = ["--cache", "1h", "--net", &server.address];
+    let flags = ["--cache=1h", "--net", &server.address];
     for times in 1..3 {
         let ran = run(&place, &code, &flags);
         assert_eq!((&ran["result"], &ran["cached"]), (&json!("/x"), &json!(false)), "{ran:#}");
         assert_eq!(server.served(), times);
     }
     // Control: without hosts the second answer is the first.
-    let cached = [1, 2].map(|_| run(&place, "1 + 1", &["--cache", "1h"])["cached"].clone());
+    let cached = [1, 2].map(|_| run(&place, "1 + 1", &["--cache=1h"])["cached"].clone());
     assert_eq!(cached, [json!(false), json!(true)]);
 }
 
