@@ -115,7 +115,7 @@ struct NoopPerformer;
 
 impl Performer for NoopPerformer {
     async fn perform(&self, job: Job) -> TaskOutcome {
-        TaskOutcome::done(json!({"did": job.start.instance}))
+        TaskOutcome::done(json!({"did": job.start.instance}).into())
     }
 
     fn is_repeatable(&self, _start: &TaskStart) -> bool {

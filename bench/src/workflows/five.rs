@@ -10,7 +10,7 @@ use std::{
 };
 
 use anyhow::{Context as _, ensure};
-use belljar_contract::{EngineName, Limits};
+use belljar_contract::{EngineName, JsonValue, Limits};
 use belljar_project::{
     ProjectWorkflows, SessionRegistry, WorkflowOptions, WorkflowPermissions, WorkflowSubmission,
 };
@@ -95,7 +95,7 @@ async fn once(workflows: &ProjectWorkflows, dag: Dag) -> anyhow::Result<Duration
     let time = began.elapsed();
     answered?;
     let driven = driven?;
-    let expected = json!({"total": 42, "appended": "total 42"});
+    let expected = JsonValue::from(json!({"total": 42, "appended": "total 42"}));
     ensure!(
         driven.output == expected,
         "the workflow returned {}: {:?}",

@@ -88,15 +88,26 @@ pub struct ConsentRule {
     pub when: Map<String, Value>,
 }
 
-/// The command by which a person decides about a call, from any directory if the project is known.
-pub fn decision_command(verb: &str, id: &str, project: Option<&str>) -> String {
-    let project = project.map(|project| format!(" --project {}", shell_word(project)));
-    format!("belljar approvals {verb} {id}{}", project.unwrap_or_default())
+/// The command by which a person decides about a call, from any directory if the project is known. `state` is
+/// the project's state directory, if it is not in its default place.
+pub fn decision_command(
+    verb: &str,
+    id: &str,
+    project: Option<&str>,
+    state: Option<&str>,
+) -> String {
+    let mut command = format!("belljar approvals {verb} {id}");
+    for (flag, place) in [("--project", project), ("--state-dir", state)] {
+        if let Some(place) = place {
+            command.push_str(&format!(" {flag} {}", shell_word(place)));
+        }
+    }
+    command
 }
 
 /// The text as one word of a shell.
 pub fn shell_word(text: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-');
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | ':');
     match !text.is_empty() && text.chars().all(is_plain) {
         true => text.to_owned(),
         false => format!("'{}'", text.replace('\'', r"'\''")),

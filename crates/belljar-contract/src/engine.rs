@@ -25,8 +25,10 @@ pub struct EngineRow {
     pub starts_programs: bool,
     /// Whether its code imports modules that a grant can allow.
     pub imports_modules: bool,
-    /// Whether its code opens connections, so that hosts can be granted to it.
+    /// Whether its code opens connections, which lead to a proxy if hosts are granted.
     pub opens_connections: bool,
+    /// Whether its code has `fetch`, by which its host makes requests to granted hosts.
+    pub fetches: bool,
     /// Whether the processes that code in a session leaves behind end with their run. Otherwise they
     /// end at the next check of the cell, which costs the run no time.
     pub ends_strays_with_run: bool,
@@ -47,6 +49,7 @@ impl EngineRow {
             starts_programs: false,
             imports_modules: false,
             opens_connections: false,
+            fetches: false,
             ends_strays_with_run: false,
             one_thread_variables: &[],
             data_libraries: &[],
@@ -87,12 +90,16 @@ macro_rules! engines {
 
 engines! {
     /// TypeScript and JavaScript, inside Belljar's own program.
-    QuickJs => EngineRow::built_in("quickjs", &[Language::TypeScript, Language::JavaScript]),
+    QuickJs => EngineRow {
+        fetches: true,
+        ..EngineRow::built_in("quickjs", &[Language::TypeScript, Language::JavaScript])
+    },
     /// The machine's own Python.
     CPython => EngineRow {
         starts_programs: true,
         imports_modules: true,
         opens_connections: true,
+        fetches: true,
         one_thread_variables: &[
             "OPENBLAS_NUM_THREADS",
             "OMP_NUM_THREADS",

@@ -118,6 +118,10 @@ error_codes! {
     LimitNetConnections = "limit.net_connections" => LimitError,
     /// Too many bytes sent or received by one run.
     LimitNetBytes = "limit.net_bytes" => LimitError,
+    /// A request to a host could not be made, or got no answer.
+    FetchFailed = "fetch.failed" => RuntimeError,
+    /// The answer to a request to a host took longer than the code gave it.
+    FetchTimeout = "fetch.timeout" => RuntimeError,
     /// Network access that was not granted.
     PermissionNetwork = "permission.network" => PermissionError,
     /// A module that was not granted.
@@ -211,6 +215,8 @@ impl ErrorCode {
             | Self::LimitInodes
             | Self::LimitOpenFiles
             | Self::LimitProcesses
+            | Self::FetchFailed
+            | Self::FetchTimeout
             | Self::PermissionNetwork
             | Self::PermissionModule
             | Self::PermissionHost

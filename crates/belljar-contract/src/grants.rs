@@ -71,8 +71,6 @@ pub enum EngineAbility {
     StartsPrograms,
     /// Import modules that a grant can allow.
     ImportsModules,
-    /// Open connections.
-    OpensConnections,
 }
 
 impl EngineAbility {
@@ -81,7 +79,6 @@ impl EngineAbility {
         match self {
             Self::StartsPrograms => engine.starts_programs,
             Self::ImportsModules => engine.imports_modules,
-            Self::OpensConnections => engine.opens_connections,
         }
     }
 
@@ -90,7 +87,6 @@ impl EngineAbility {
         match self {
             Self::StartsPrograms => "starts no programs",
             Self::ImportsModules => "imports no modules",
-            Self::OpensConnections => "opens no connections",
         }
     }
 }

@@ -12,6 +12,7 @@ mod grants;
 pub mod hex;
 mod ids;
 mod json_text;
+pub mod json_value;
 mod language;
 mod limits;
 mod missing;
@@ -39,6 +40,7 @@ pub use grants::{
 };
 pub use ids::{ApprovalId, CheckpointId, RunId, SessionId};
 pub use json_text::{JsonText, JsonTextError};
+pub use json_value::{JsonMap, JsonNumber, JsonPlace, JsonValue};
 pub use language::Language;
 pub use limits::{InSession, JsonUnit, Limit, LimitExcess, Limits, LimitsRequest, Quantity};
 pub use missing::{Audience, MissingGrant, MissingKind};

@@ -14,7 +14,7 @@ use crate::{ErrorCode, Limit, RunError, shell_word};
 pub struct MissingGrant {
     /// Which grant.
     pub kind: MissingKind,
-    /// The path, the variable, the module or the command.
+    /// The path, the variable, the module, the command or the host with its port.
     pub name: String,
 }
 
@@ -56,6 +56,9 @@ impl MissingGrant {
         let Self { kind, name } = self;
         let (flag, key) = kind.names();
         match audience {
+            Audience::WorkflowFile if *kind == MissingKind::Net => {
+                format!("`allow_network: [{name:?}]` (in a DAG file: `net` in `grants`)")
+            }
             // The guest chose the name, and a person may paste this.
             Audience::CommandLine => format!("--{flag} {}", shell_word(name)),
             Audience::Client if *kind == MissingKind::Net => {
@@ -99,7 +102,8 @@ impl MissingGrant {
 }
 
 impl MissingKind {
-    const ALL: [Self; 5] = [Self::Read, Self::Write, Self::Env, Self::Modules, Self::Commands];
+    const ALL: [Self; 6] =
+        [Self::Read, Self::Write, Self::Env, Self::Modules, Self::Commands, Self::Net];
 
     /// The kind with this name in requests.
     pub fn of_key(key: &str) -> Option<Self> {

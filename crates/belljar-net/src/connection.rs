@@ -7,13 +7,13 @@ use std::{
     io, mem,
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU32, Ordering},
     },
 };
 
 use crate::{
     approval::{ConnectionAnswer, ConnectionQuestion, RequestSummary},
-    connect::{ConnectFailure, check_address},
+    connect::{ConnectFailure, check_rule},
     host::{RemoteHost, RemoteHostError},
     log::{ConnectionEvent, ConnectionOutcome, Destination},
     meter::MeteredStream,
@@ -33,6 +33,8 @@ pub(crate) struct ProxyConnection {
     counted: Result<(), NetRefusal>,
     /// Whether it has led to a server. Another one is another connection of the run.
     has_led: AtomicBool,
+    /// The fetch that it serves; 0 if it is a program's.
+    fetch: AtomicU32,
 }
 
 /// What a guest may do with a host that it has named.
@@ -78,7 +80,18 @@ pub(crate) enum OpenFailure {
 impl ProxyConnection {
     pub(crate) fn new(state: Arc<ProxyState>) -> Self {
         let counted = state.count_connection();
-        Self { state, opened: Mutex::default(), counted, has_led: AtomicBool::new(false) }
+        let (opened, has_led, fetch) = Default::default();
+        Self { state, opened, counted, has_led, fetch }
+    }
+
+    /// The next request is that of a fetch.
+    pub(crate) fn serve_fetch(&self, number: u32) {
+        self.fetch.store(number, Ordering::Relaxed);
+    }
+
+    fn event(&self, destination: Destination, request: Option<RequestSummary>) -> ConnectionEvent {
+        let fetch = self.fetch.load(Ordering::Relaxed);
+        self.state.event(destination, request, (fetch != 0).then_some(fetch))
     }
 
     pub(crate) fn limits(&self) -> &NetLimits {
@@ -110,7 +123,7 @@ impl ProxyConnection {
         port: u16,
         check: impl FnOnce(&RemoteHost) -> Result<(), NetRefusal>,
     ) -> Result<TunnelAdmission, OpenFailure> {
-        let mut event = self.state.event(Destination::new(&host, port), None);
+        let mut event = self.event(Destination::new(&host, port), None);
         let policy = &self.state.context().policy;
         let decision = self.counted.clone().and_then(|()| policy.decide_host(&host, port));
         event.rule = decision.as_ref().ok().map(|decision| decision.rule().to_string());
@@ -138,7 +151,7 @@ impl ProxyConnection {
     ) -> Result<AllowedConnection, OpenFailure> {
         let (host, port) = (&target.host, target.port);
         let decision = self.decide_request(target, &request, check);
-        let mut event = self.state.event(Destination::new(host, port), Some(request));
+        let mut event = self.event(Destination::new(host, port), Some(request));
         let settled = match decision {
             Ok(decision) => self.settle(decision, &mut event).await,
             Err(refusal) => Err(refusal),
@@ -239,8 +252,8 @@ impl ProxyConnection {
         allowed: &AllowedConnection,
         end: ServerEnd,
     ) -> Result<(), OpenFailure> {
-        match check_address(&*self.state.context().ports, &allowed.rule, end.address).await {
-            Ok(()) => {
+        match check_rule(&allowed.rule, end.address.ip()) {
+            Ok(_) => {
                 self.open_record(&allowed.event, end);
                 Ok(())
             }
@@ -286,12 +299,12 @@ impl ProxyConnection {
         port: u16,
         refusal: NetRefusal,
     ) -> OpenFailure {
-        self.refuse_event(self.state.event(Destination::new(host, port), None), refusal).await
+        self.refuse_event(self.event(Destination::new(host, port), None), refusal).await
     }
 
     /// Records that a guest and the proxy do not come to speak TLS in such a tunnel.
     pub(crate) async fn fail_tunnel(&self, host: &RemoteHost, port: u16, error: io::Error) {
-        let mut event = self.state.event(Destination::new(host, port), None);
+        let mut event = self.event(Destination::new(host, port), None);
         let message = format!("no TLS with the program: {error}");
         event.outcome = ConnectionOutcome::Failed { message };
         self.state.record(&event).await;
@@ -304,7 +317,7 @@ impl ProxyConnection {
         port: u16,
         error: RemoteHostError,
     ) -> OpenFailure {
-        let event = self.state.event(Destination::malformed(text, port), None);
+        let event = self.event(Destination::malformed(text, port), None);
         self.refuse_event(event, NetRefusal::Malformed(error)).await
     }
 

@@ -17,9 +17,10 @@ use crate::{
     body::ServerBody,
     connection::{AllowedConnection, OpenFailure, ProxyConnection},
     headers,
+    host::RemoteHost,
     policy::NetRefusal,
     redact::Redactor,
-    request::{RequestFault, RequestTarget, summary},
+    request::{RequestFault, RequestTarget, Scheme, authority, summary},
     server::ServerConnection,
 };
 
@@ -37,6 +38,19 @@ where
 {
     pub(crate) fn new(connection: Arc<ProxyConnection>) -> Self {
         Self { connection, server: Mutex::default() }
+    }
+
+    /// The same for a request whose URL is absolute. `None` if it names no server.
+    pub(crate) async fn forward_absolute(
+        &self,
+        request: Request<B>,
+    ) -> Option<Result<Response<ServerBody>, OpenFailure>> {
+        let scheme = Scheme::of(request.uri())?;
+        let (host, port) = authority(request.uri(), Some(scheme.port()))?;
+        Some(match RemoteHost::parse(host) {
+            Ok(host) => self.forward(&RequestTarget { scheme, host, port }, request).await,
+            Err(error) => Err(self.connection.refuse_malformed(host.as_bytes(), port, error).await),
+        })
     }
 
     /// Sends a request if a rule allows it, and returns the answer, whose body is still on its way. The

@@ -23,7 +23,7 @@ use crate::{
     host::{RemoteHost, RemoteHostError},
     policy::NetRefusal,
     proxy::NetLimits,
-    request::{RequestTarget, Scheme, authority, check_named_hosts},
+    request::{Scheme, authority, check_named_hosts},
     terminate, tunnel,
 };
 
@@ -91,19 +91,11 @@ impl HttpExchange {
         if request.method() == Method::CONNECT {
             return self.connect(request).await.unwrap_or_else(|failure| failure);
         }
-        let is_http = request.uri().scheme_str() == Some("http");
-        let named = authority(request.uri(), Some(Scheme::Http.port())).filter(|_| is_http);
-        let Some((host, port)) = named else { return not_a_target() };
-        match RemoteHost::parse(host) {
-            Ok(host) => {
-                let target = RequestTarget { scheme: Scheme::Http, host, port };
-                answer_of(self.forwarder.forward(&target, request).await)
-            }
-            Err(error) => {
-                let failure = self.connection.refuse_malformed(host.as_bytes(), port, error).await;
-                answer_of(Err(failure))
-            }
+        // A program that speaks to its proxy does not have it speak TLS.
+        if Scheme::of(request.uri()) != Some(Scheme::Http) {
+            return not_a_target();
         }
+        self.forwarder.forward_absolute(request).await.map_or_else(not_a_target, answer_of)
     }
 
     async fn connect(

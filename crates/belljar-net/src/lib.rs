@@ -3,7 +3,8 @@
 //! [`NetPolicy`] decides about names and ports, purely. [`serve`] accepts the connections of one cell on
 //! a listener inside that cell's network namespace, and speaks HTTP proxy and SOCKS5 on it. A name is
 //! resolved only after a rule has allowed it; every address is checked; and the connection goes to
-//! exactly the address that was checked.
+//! exactly the address that was checked. [`FetchClient`] makes requests for code that has no socket, with
+//! the same decisions.
 //!
 //! This crate knows neither cells nor the audit log: it gets a listener, and reports to a
 //! [`ConnectionLog`].
@@ -15,6 +16,7 @@ mod body;
 mod client_hello;
 mod connect;
 mod connection;
+mod fetch;
 mod forbidden_ports;
 mod forward;
 mod headers;
@@ -44,6 +46,9 @@ pub use approval::{
 };
 pub use authority::{AuthorityError, RunAuthority};
 pub use connect::{Resolver, SystemResolver};
+pub use fetch::{
+    FetchAnswer, FetchClient, FetchFailure, MalformedFetch, OutgoingRequest, RequestContent,
+};
 pub use forbidden_ports::{BelljarPorts, ForbiddenPorts, NoForbiddenPorts};
 pub use host::{DomainName, RemoteHost, RemoteHostError};
 pub use log::{ConnectionEvent, ConnectionLog, ConnectionOutcome, Destination, LogFailure};
@@ -51,7 +56,8 @@ pub use narrow::ProjectNetRules;
 pub use path::{PathPattern, PathPatternError};
 pub use pattern::{HostPattern, PatternError, PatternHost};
 pub use policy::{NetPolicy, NetRefusal};
-pub use proxy::{NetLimits, Proxy, ProxyContext, refuse_all, serve};
+pub use proxy::{NetLimits, ProxyContext, refuse_all};
 pub use request::RequestFault;
 pub use rules::{HeaderRule, NetRule, NetRuleError, NetRules, Secret};
+pub use state::RunConnections;
 pub use tls_client::TlsClient;

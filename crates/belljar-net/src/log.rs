@@ -34,6 +34,8 @@ impl Destination {
 pub struct ConnectionEvent {
     /// The number of the connection; the reports of one connection have the same.
     pub connection: u64,
+    /// The number of the fetch that it is for; `None` if a program of the guest made it.
+    pub fetch: Option<u32>,
     /// Where it goes.
     pub destination: Destination,
     /// The request, if it is about one that the proxy has seen.

@@ -272,9 +272,14 @@ fn refusal_of<'a>(
 }
 
 impl NetRefusal {
+    /// Whether no rule names the host and port, so that granting them would help.
+    pub(crate) const fn is_for_lack_of_rule(&self) -> bool {
+        matches!(self, Self::Host | Self::Port)
+    }
+
     /// The refusal of a connection, with the flag that would allow it if there is one.
     pub fn with_remedy(&self, destination: &Destination) -> String {
-        if matches!(self, Self::Host | Self::Port) {
+        if self.is_for_lack_of_rule() {
             format!("{self}; to allow it: --net {destination}")
         } else if matches!(self, Self::Connections { .. }) {
             format!("{self}; to allow more: --max-net")

@@ -8,15 +8,23 @@ use rustix::{
 };
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::{Semaphore, watch},
+    sync::watch,
     task::JoinSet,
     time::{sleep, timeout},
 };
 
 use crate::{
-    approval::ConnectionApprover, authority::RunAuthority, connect::Resolver,
-    connection::ProxyConnection, forbidden_ports::ForbiddenPorts, http, log::ConnectionLog,
-    policy::NetPolicy, socks, state::ProxyState, tls_client::TlsClient,
+    approval::ConnectionApprover,
+    authority::RunAuthority,
+    connect::Resolver,
+    connection::ProxyConnection,
+    forbidden_ports::ForbiddenPorts,
+    http,
+    log::ConnectionLog,
+    policy::NetPolicy,
+    socks,
+    state::{ProxyState, RunConnections},
+    tls_client::TlsClient,
 };
 
 /// The first byte of SOCKS5. No HTTP method begins with it.
@@ -80,34 +88,9 @@ pub struct ProxyContext {
     pub ports: Arc<dyn ForbiddenPorts>,
 }
 
-/// The proxy of one run, or of runs that share a cell. It counts their bytes and their connections, however
-/// often it serves.
-#[derive(Debug)]
-pub struct Proxy {
-    state: Arc<ProxyState>,
-    places: Arc<Semaphore>,
-}
-
-/// Serves the connections of a cell until `stop` completes; then ends and records all of them.
-///
-/// # Errors
-/// The listener does not work.
-pub async fn serve(
-    listener: TcpListener,
-    context: ProxyContext,
-    stop: impl Future<Output = ()>,
-) -> io::Result<()> {
-    Proxy::new(context).serve(&listener, stop).await
-}
-
-impl Proxy {
-    /// A proxy that serves nothing yet.
-    pub fn new(context: ProxyContext) -> Self {
-        let places = Arc::new(Semaphore::new(context.limits.connections));
-        Self { state: Arc::new(ProxyState::new(context)), places }
-    }
-
-    /// Serves the connections of a listener until `stop` completes; then resets and records all of them.
+impl RunConnections {
+    /// Serves the connections of a cell's programs until `stop` completes; then resets and records all of
+    /// them. Bytes and connections are counted however often it serves.
     ///
     /// # Errors
     /// The listener does not work.
@@ -116,13 +99,15 @@ impl Proxy {
         listener: &TcpListener,
         stop: impl Future<Output = ()>,
     ) -> io::Result<()> {
+        let Self(state) = self;
         let (stop_all, is_stopped) = watch::channel(false);
         let mut connections = JoinSet::new();
         let mut stop = pin!(stop);
         let ended = loop {
             // A place first: a connection without one stays in the backlog, which the kernel bounds.
             let next = async {
-                let place = self.places.clone().acquire_owned().await.map_err(io::Error::other)?;
+                let place = state.places().clone().acquire_owned().await;
+                let place = place.map_err(io::Error::other)?;
                 Ok::<_, io::Error>((listener.accept().await, place))
             };
             let accepted = tokio::select! {
@@ -135,7 +120,7 @@ impl Proxy {
                 Ok((Err(error), _)) if is_fatal(&error) => break Err(error),
                 Ok((Err(_), _)) => sleep(NO_DESCRIPTOR).await,
                 Ok((Ok((guest, _)), place)) => {
-                    let (state, stopped) = (self.state.clone(), is_stopped.clone());
+                    let (state, stopped) = (state.clone(), is_stopped.clone());
                     connections.spawn(async move {
                         serve_until(guest, state, stopped).await;
                         drop(place);

@@ -46,6 +46,15 @@ pub enum RequestFault {
 }
 
 impl Scheme {
+    /// That of an absolute URL.
+    pub(crate) fn of(uri: &Uri) -> Option<Self> {
+        match uri.scheme_str()? {
+            "http" => Some(Self::Http),
+            "https" => Some(Self::Https),
+            _ => None,
+        }
+    }
+
     pub(crate) const fn port(self) -> u16 {
         match self {
             Self::Http => 80,

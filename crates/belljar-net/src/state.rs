@@ -9,7 +9,7 @@ use std::{
     },
 };
 
-use tokio::time::timeout;
+use tokio::{sync::Semaphore, time::timeout};
 
 use crate::{
     approval::RequestSummary,
@@ -23,12 +23,18 @@ use crate::{
     rules::NetRule,
 };
 
+/// The connections of one run: those of its programs to the proxy, and those that the host makes for its
+/// code. All share the rules, the bounds and the log.
+#[derive(Debug, Clone)]
+pub struct RunConnections(pub(crate) Arc<ProxyState>);
+
 /// The state that all connections of a run share.
 #[derive(Debug)]
 pub(crate) struct ProxyState {
     context: ProxyContext,
     traffic: Arc<RunTraffic>,
-    places: HostPlaces,
+    places: Arc<Semaphore>,
+    host_places: HostPlaces,
     /// The connections so far.
     connections: AtomicU32,
     /// Whether it is recorded that the run has moved all the bytes it may.
@@ -59,13 +65,21 @@ impl OpenedRecord {
     }
 }
 
+impl RunConnections {
+    /// No connections yet.
+    pub fn new(context: ProxyContext) -> Self {
+        Self(Arc::new(ProxyState::new(context)))
+    }
+}
+
 impl ProxyState {
-    pub(crate) fn new(context: ProxyContext) -> Self {
-        let NetLimits { bytes, connections_per_host, .. } = context.limits;
+    fn new(context: ProxyContext) -> Self {
+        let NetLimits { bytes, connections, connections_per_host, .. } = context.limits;
         Self {
             context,
             traffic: Arc::new(RunTraffic::new(bytes)),
-            places: HostPlaces::new(connections_per_host),
+            places: Arc::new(Semaphore::new(connections)),
+            host_places: HostPlaces::new(connections_per_host),
             connections: AtomicU32::new(0),
             is_end_recorded: AtomicBool::new(false),
             next: AtomicU64::new(1),
@@ -89,15 +103,21 @@ impl ProxyState {
         if self.traffic.is_used_up() { Err(NetRefusal::Bytes { most }) } else { Ok(()) }
     }
 
+    /// The places of all connections, of programs and of code.
+    pub(crate) fn places(&self) -> &Arc<Semaphore> {
+        &self.places
+    }
+
     /// A report about a connection or request that has no number yet.
     pub(crate) fn event(
         &self,
         destination: Destination,
         request: Option<RequestSummary>,
+        fetch: Option<u32>,
     ) -> ConnectionEvent {
         let connection = self.next.fetch_add(1, Ordering::Relaxed);
         let outcome = ConnectionOutcome::Allowed;
-        ConnectionEvent { connection, destination, request, rule: None, note: None, outcome }
+        ConnectionEvent { connection, fetch, destination, request, rule: None, note: None, outcome }
     }
 
     /// Writes a report down; returns whether that succeeded.
@@ -116,9 +136,9 @@ impl ProxyState {
         if let Err(refusal) = self.check_bytes()
             && !self.is_end_recorded.swap(true, Ordering::Relaxed)
         {
-            let ConnectionEvent { destination, request, rule, .. } = event;
+            let ConnectionEvent { fetch, destination, request, rule, .. } = event;
             let outcome = ConnectionOutcome::Refused(refusal);
-            let cut = ConnectionEvent { outcome, rule, ..self.event(destination, request) };
+            let cut = ConnectionEvent { outcome, rule, ..self.event(destination, request, fetch) };
             self.record(&cut).await;
         }
     }
@@ -133,7 +153,7 @@ impl ProxyState {
     ) -> Result<(MeteredStream, ServerEnd), ConnectFailure> {
         let context = &self.context;
         let limit = context.limits.connect;
-        let place = self.places.take(host, limit).await;
+        let place = self.host_places.take(host, limit).await;
         let most = context.limits.connections_per_host;
         let place = place.ok_or(ConnectFailure::Refused(NetRefusal::HostConnections { most }))?;
         let connecting = connect(&*context.resolver, &*context.ports, rule, host, port);

@@ -32,6 +32,7 @@ const LOCK: &str = "lock";
 pub struct KeptRules {
     directory: PathBuf,
     project: PathBuf,
+    state: Option<PathBuf>,
 }
 
 /// The decisions that a user keeps for a project.
@@ -85,12 +86,23 @@ pub enum KeptRulesError {
 impl KeptRules {
     /// The rules for the project in `project`, kept in `directory`.
     pub fn new(directory: impl Into<PathBuf>, project: impl Into<PathBuf>) -> Self {
-        Self { directory: directory.into(), project: project.into() }
+        Self { directory: directory.into(), project: project.into(), state: None }
     }
 
     /// The root of the project.
     pub fn project(&self) -> &Path {
         &self.project
+    }
+
+    /// The same project with its state in this directory.
+    #[must_use]
+    pub fn with_state(self, state: Option<PathBuf>) -> Self {
+        Self { state, ..self }
+    }
+
+    /// The directory of the project's state, if it is not in its default place.
+    pub fn state(&self) -> Option<&Path> {
+        self.state.as_deref()
     }
 
     /// The directory with the files of all projects.

@@ -240,7 +240,7 @@ impl Backend for ProjectBackend {
             observer: Arc::new(ClientObserver { observer }),
         };
         match self.executor.call(&context, name, arguments.into()).await {
-            Ok(value) => tool_result(value),
+            Ok(value) => tool_result(value.into_value()),
             Err(error) => match error.hint {
                 Some(hint) => tool_error(&format!("{} ({hint})", error.message)),
                 None => tool_error(&error.message),

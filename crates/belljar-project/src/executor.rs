@@ -133,9 +133,10 @@ pub struct Execution {
 pub enum RunDurability {
     /// If the run might have to wait for a person.
     IfAsked,
-    /// Always, so that it survives its host. Such a run has no connections: they cannot be replayed.
+    /// Always, so that it survives its host. Such a run has no sockets, which cannot be replayed: it reaches
+    /// hosts by `fetch`.
     Always,
-    /// Always, and it may have connections: from the first one on it does not survive its host.
+    /// Always, and it may have sockets: from the first connection on it does not survive its host.
     UntilConnected,
     /// Never: the run waits for a person only as long as its host lives.
     Never,
@@ -392,7 +393,7 @@ impl Executor {
         let (request, context, listener) = execution.into_parts(&id, session_id);
         let (mut link, mut calls, mut sink) = (None, None, None);
         if let Some(bridge) = &self.bridge {
-            let (tools, BridgeLink { asks, inputs }) = ToolLink::pair(None);
+            let (tools, BridgeLink { asks, inputs, .. }) = ToolLink::pair(None);
             let inputs = sink.insert(RunInputs::new(inputs)).clone();
             let run = RunBridge::plain(bridge, context, move |input| inputs.send(input));
             (link, calls) = (Some(tools), Some(serve(run, asks)));

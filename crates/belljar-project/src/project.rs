@@ -124,7 +124,8 @@ impl Project {
         let (tools, net) = (settings.tools.clone(), settings.net.clone());
         let variables = locations.variables.clone();
         let (state, files) = (locations.state.clone(), locations.files()?);
-        let kept = locations.approved_rules().map(|directory| KeptRules::new(directory, &root));
+        let kept = locations.approved_rules();
+        let kept = kept.map(|at| KeptRules::new(at, &root).with_state(state.clone()));
         Ok(Self { root, state, tools, net, files, variables, kept })
     }
 

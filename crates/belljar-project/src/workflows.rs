@@ -30,6 +30,7 @@ use std::{
 };
 
 use belljar_config::{MAX_QUEUED, MAX_RUNNING};
+use belljar_contract::JsonMap;
 use belljar_contract::{CommitExecutable, Limits, hex};
 use belljar_tools::{CallObserver, NoObserver};
 use belljar_workflow::{
@@ -42,7 +43,6 @@ use files::Versions;
 use performer::TaskPerformer;
 use queue::DriveQueue;
 use rustix::rand::{GetRandomFlags, getrandom};
-use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use crate::{Executor, SessionRegistry, active::ActiveIds, now_ms};
@@ -132,7 +132,7 @@ pub struct WorkflowSubmission {
     /// The tasks and settings.
     pub dag: Dag,
     /// Values of the declared inputs.
-    pub inputs: Map<String, Value>,
+    pub inputs: JsonMap,
     /// Recorded in audit rows and approvals.
     pub caller: String,
     /// A directory whose files the workflow starts with. The operator has allowed it.
@@ -142,7 +142,7 @@ pub struct WorkflowSubmission {
 impl WorkflowSubmission {
     /// A workflow without inputs and files.
     pub fn new(dag: Dag, caller: impl Into<String>) -> Self {
-        Self { id: None, dag, inputs: Map::new(), caller: caller.into(), workspace: None }
+        Self { id: None, dag, inputs: JsonMap::new(), caller: caller.into(), workspace: None }
     }
 }
 

@@ -2,17 +2,19 @@
 
 mod backlog;
 
-use std::{future, pin::pin};
+use std::{future, pin::pin, sync::Arc};
 
 use belljar_contract::{ErrorCode, Limits, RunError};
+use belljar_net::FetchClient;
 use belljar_wire::{
-    Caps, Command, Event, GuestAsk, ReadError, StopReason, ToolCall, ToolFault, ToolReply,
+    Caps, Command, Event, FetchAsk, GuestAsk, ReadError, StopReason, ToolCall, ToolFault, ToolReply,
 };
 use tokio::sync::mpsc;
 
 use crate::{
     ToolLink,
     connection::{CellReader, CellWriter, GuestConnection},
+    fetches::{FetchJob, FetchReplyTo, FetchServer},
     guest_state::GuestState,
     run::EndCause,
     transcript::{TooMuchOutput, Transcript},
@@ -35,6 +37,8 @@ pub(crate) struct GuestReports {
     pub(crate) artifacts: Vec<String>,
     /// How many tool calls the code made.
     pub(crate) calls: u32,
+    /// The number of the last tool call or step of a fetch.
+    asked: u32,
     /// The object that the code left in `state`.
     pub(crate) state: GuestState,
     denials: u32,
@@ -45,7 +49,7 @@ pub(crate) async fn exchange(
     connection: &mut GuestConnection,
     command: &Command,
     limits: &Limits,
-    tools: Option<ToolLink>,
+    (tools, fetches): (Option<ToolLink>, Option<Arc<FetchClient>>),
     transcript: &mut Transcript,
     reports: &mut GuestReports,
 ) -> EndCause {
@@ -53,22 +57,31 @@ pub(crate) async fn exchange(
     if writer.send(command).await.is_err() {
         return EndCause::Silent;
     }
-    let (route, inputs) = match tools {
-        Some(ToolLink { asks, inputs, .. }) => (AskRoute::Bridge(asks), inputs),
-        None => {
-            let (replies, inputs) = mpsc::unbounded_channel();
-            (AskRoute::NoTools(replies), inputs)
-        }
+    let (link, has_bridge) = match tools {
+        Some(link) => (link, true),
+        None => (ToolLink::pair(None).0, false),
+    };
+    let ToolLink { durable, asks, inputs, own_inputs, fetches: jobs, own_fetches, .. } = link;
+    let tools = match has_bridge {
+        true => AskRoute::Bridge(asks.clone()),
+        false => AskRoute::NoTools(own_inputs.clone()),
+    };
+    // The journal of a durable run has its fetches.
+    let fetching = match durable {
+        Some(_) => FetchRoute::Journal(asks),
+        None => FetchRoute::AtOnce(own_fetches),
     };
     let open = OpenCalls::new(limits);
     let queue = InputQueue::new(&open, limits);
-    let calls = CallRouter { route: &route, open: &open };
+    let calls = CallRouter { tools: &tools, fetches: &fetching, open: &open };
+    let server = FetchServer { client: fetches, jobs, inputs: own_inputs };
     // In parallel: a guest that does not read must not stop the host from reading.
     tokio::select! {
         // The last events of the guest come before a stop of the bridge.
         biased;
         cause = receive_events(reader, limits, calls, transcript, reports) => cause,
         cause = send_inputs(writer, inputs, queue) => cause,
+        never = server.serve() => never,
     }
 }
 
@@ -139,9 +152,26 @@ async fn receive_events(
             Err(ReadError::Decode(error)) => return EndCause::Malformed(error.to_string()),
             Err(ReadError::Ended | ReadError::Io(_)) => return EndCause::Silent,
         };
-        if !matches!(event, Event::ToolCall(_)) {
-            budget = budget.saturating_sub(frame_bytes as u64);
-        }
+        let counted_elsewhere = match &event {
+            // There are few tool calls.
+            Event::ToolCall(_) => frame_bytes,
+            // The bytes of bodies are counted where they leave.
+            Event::Fetch(ask) => ask.content_bytes(),
+            Event::Ready
+            | Event::Refused { .. }
+            | Event::Print { .. }
+            | Event::Denied { .. }
+            | Event::Artifact { .. }
+            | Event::FetchCancelled { .. }
+            | Event::TimerWanted { .. }
+            | Event::State { .. }
+            | Event::Done(_)
+            | Event::Failed(_)
+            | Event::Branched
+            | Event::Rerooted
+            | Event::NotBranched { .. } => 0,
+        };
+        budget = budget.saturating_sub(frame_bytes.saturating_sub(counted_elsewhere) as u64);
         match reports.handle(event, limits, calls, transcript) {
             Err(cause) => return cause,
             Ok(()) if budget == 0 => {
@@ -184,14 +214,19 @@ impl GuestReports {
                     return Err(EndCause::TooManyCalls);
                 }
                 self.calls += 1;
-                if call.call != self.calls {
-                    let what = "tool calls are not numbered in order";
-                    return Err(EndCause::Malformed(what.to_owned()));
-                }
+                self.number(call.call)?;
                 calls.begin(call).map_err(EndCause::BacklogFull)
             }
+            Event::Fetch(ask) => {
+                self.number(ask.call)?;
+                calls.fetch(ask).map_err(EndCause::BacklogFull)
+            }
+            Event::FetchCancelled { fetch } => {
+                calls.fetches.cancel(fetch);
+                Ok(())
+            }
             Event::TimerWanted { at_ms } => {
-                calls.route.send(GuestAsk::Timer(at_ms));
+                calls.tools.send(GuestAsk::Timer(at_ms));
                 Ok(())
             }
             Event::State { cut, value } => {
@@ -210,18 +245,60 @@ impl GuestReports {
     }
 }
 
+impl GuestReports {
+    /// Checks the number of a tool call or of a step of a fetch.
+    fn number(&mut self, number: u32) -> Result<(), EndCause> {
+        self.asked = self.asked.saturating_add(1);
+        if number == self.asked {
+            return Ok(());
+        }
+        Err(EndCause::Malformed("tool calls are not numbered in order".to_owned()))
+    }
+}
+
 /// Counts calls of the guest and passes them on.
 #[derive(Debug, Clone, Copy)]
 struct CallRouter<'a> {
-    route: &'a AskRoute,
+    tools: &'a AskRoute,
+    fetches: &'a FetchRoute,
     open: &'a OpenCalls,
 }
 
 impl CallRouter<'_> {
     fn begin(self, call: ToolCall) -> Result<(), RunError> {
-        self.open.begin(&call)?;
-        self.route.send(GuestAsk::Call(call));
+        self.open.begin(call.call, call.arguments.len())?;
+        self.tools.send(GuestAsk::Call(call));
         Ok(())
+    }
+
+    fn fetch(self, ask: FetchAsk) -> Result<(), RunError> {
+        self.open.begin(ask.call, ask.body_bytes())?;
+        self.fetches.send(ask);
+        Ok(())
+    }
+}
+
+/// Where the steps of fetches go. Whoever gets them may be gone; the clock of the run then ends it.
+#[derive(Debug)]
+enum FetchRoute {
+    /// To the bridge, which keeps the journal of the run.
+    Journal(mpsc::UnboundedSender<GuestAsk>),
+    AtOnce(mpsc::UnboundedSender<FetchJob>),
+}
+
+impl FetchRoute {
+    fn send(&self, ask: FetchAsk) {
+        match self {
+            Self::Journal(bridge) => drop(bridge.send(GuestAsk::Fetch(ask))),
+            Self::AtOnce(jobs) => drop(jobs.send(FetchJob::Step(ask, FetchReplyTo::Guest))),
+        }
+    }
+
+    fn cancel(&self, fetch: u32) {
+        match self {
+            Self::Journal(bridge) => drop(bridge.send(GuestAsk::FetchCancelled(fetch))),
+            Self::AtOnce(jobs) => drop(jobs.send(FetchJob::Cancel(fetch))),
+        }
     }
 }
 
@@ -247,7 +324,10 @@ impl AskRoute {
                 let reply = ToolReply { call: call.call, now_ms: None, outcome };
                 let _ = replies.send(Ok(Command::ToolReply(reply)));
             }
-            (Self::NoTools(_), GuestAsk::Timer(_)) => {}
+            (
+                Self::NoTools(_),
+                GuestAsk::Timer(_) | GuestAsk::Fetch(_) | GuestAsk::FetchCancelled(_),
+            ) => {}
         }
     }
 }

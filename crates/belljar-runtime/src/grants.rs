@@ -13,7 +13,7 @@ use belljar_contract::{
 };
 use belljar_jail::{CellGrants, GrantedTree, TreeAccess, control::MAX_DESCRIPTORS};
 use belljar_paths::names::{executed_in, first_unlisted};
-use belljar_wire::GuestGrants;
+use belljar_wire::{GuestGrants, GuestNetwork};
 use rustix::{
     fs::{CWD, Mode, OFlags, ResolveFlags, fstat, openat, openat2},
     io::Errno,
@@ -86,12 +86,14 @@ pub(crate) fn check(
             commands: grants.commands.clone(),
             permissive: grants.permissive,
             paths: shown_paths(grants),
+            network: GuestNetwork::None,
         },
         ..CheckedGrants::default()
     };
     check_names(request)?;
-    checked.network = network::reach(&grants.net, network)?;
-    if !checked.network.policy.is_empty() {
+    checked.network = network::reach(&grants.net, request.engine(), network)?;
+    checked.guest.network = checked.network.network;
+    if checked.guest.network == GuestNetwork::Sockets {
         // The caller's own value counts: a program may need another form of it.
         for (name, value) in network::variables() {
             checked.guest.env.entry(name).or_insert(value);

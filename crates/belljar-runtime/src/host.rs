@@ -16,7 +16,7 @@ use belljar_contract::{
 };
 use belljar_jail::{CellKind, NetworkAccess, ZygotePlan};
 use belljar_net::NetRules;
-use belljar_wire::GuestGrants;
+use belljar_wire::{GuestGrants, GuestNetwork};
 use tokio::{
     sync::{Semaphore, SemaphorePermit, oneshot},
     time::timeout,
@@ -196,7 +196,8 @@ impl Host {
         let collect =
             if workspace.is_some() { CollectFiles::Always } else { CollectFiles::IfNamed };
         let excess = network.as_ref().map(RunNetwork::excess).unwrap_or_default();
-        let spec = RunSpec::new(request, guest, tools, collect, CellKind::Single);
+        let mut spec = RunSpec::new(request, guest, tools, collect, CellKind::Single);
+        spec.fetches = network.as_ref().map(RunNetwork::fetches);
         let spec = spec.ended_by(excess.clone());
         let started = Instant::now();
         let mut run = run::drive(&mut cell, spec, &mut result.transcript, abort.as_mut()).await;
@@ -336,17 +337,11 @@ impl Host {
         rules: Option<Arc<NetRules>>,
     ) -> Result<(Arc<Pool>, CheckedGrants, Vec<WrittenTree>), RunError> {
         self.admit(request, &request.limits)?;
-        let engine = request.engine();
-        if !request.grants.net.is_empty() && !engine.row().opens_connections {
-            let message = format!("a session on {engine} cannot be granted hosts");
-            return Err(RunError::new(ErrorCode::RequestInvalid, message)
-                .with_hint("open a session of Python or bash"));
-        }
         let survey = self.survey(request).await?;
         let network = NetworkOptions { rules, ..NetworkOptions::default() };
         let engines = &*self.pools.engines;
         let checked = grants::check(request, engines, &self.protected, &survey, &network)?;
-        let pool = self.pools.get(zygote, network::access(&checked.network.policy)).await;
+        let pool = self.pools.get(zygote, network::access(checked.network.network)).await;
         let pool = pool.map_err(|error| launch_failure(&error))?;
         Ok((pool, checked, survey.written))
     }
@@ -364,7 +359,7 @@ impl Host {
             grants::check(request, &*self.pools.engines, &self.protected, &survey, network)?;
         let permit = self.cells.acquire().await;
         let permit = permit.map_err(|_| run::aborted())?;
-        let pool = self.pools.get(zygote, network::access(&network.policy)).await;
+        let pool = self.pools.get(zygote, network::access(network.network)).await;
         let pool = pool.map_err(|error| launch_failure(&error))?;
         let limits = cell_limits(&request.limits);
         let cell = if grants.is_empty() {
@@ -402,15 +397,18 @@ impl Host {
     }
 }
 
-/// Starts the proxy of a run that may reach hosts.
+/// Starts the network of a run that may reach hosts.
 fn start_network(
     cell: &mut Cell,
     reach: RunReach,
     options: NetworkOptions,
     limits: Limits,
 ) -> Result<Option<RunNetwork>, RunError> {
-    let Some(listener) = cell.body.take_listener() else { return Ok(None) };
-    let started = RunNetwork::start(listener, &reach, options, limits);
+    let sockets = cell.body.take_listener();
+    if reach.network == GuestNetwork::None {
+        return Ok(None);
+    }
+    let started = RunNetwork::start(sockets, &reach, options, limits);
     started.map(Some).map_err(|error| network::not_started(&error))
 }
 

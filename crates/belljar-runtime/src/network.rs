@@ -1,4 +1,5 @@
-//! The network of one run: the proxy on its cell's listener, and what was blocked.
+//! The network of one run: the requests of its code, the proxy on its cell's listener if it has one, and what
+//! was blocked.
 
 use std::{
     future::Future,
@@ -12,13 +13,14 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use belljar_contract::{ErrorCode, Limits, RunError};
+use belljar_contract::{EngineName, ErrorCode, Limits, RunError};
 use belljar_jail::{NetworkAccess, PROXY_PORT};
 use belljar_net::{
     BelljarPorts, ConnectionApprover, ConnectionEvent, ConnectionLog, ConnectionOutcome,
-    HostPattern, LogFailure, NetLimits, NetPolicy, NetRefusal, NetRules, NoApprover, ProxyContext,
-    RunAuthority, SystemResolver, TlsClient, serve,
+    FetchClient, HostPattern, LogFailure, NetLimits, NetPolicy, NetRefusal, NetRules, NoApprover,
+    ProxyContext, RunAuthority, RunConnections, SystemResolver, TlsClient,
 };
+use belljar_wire::GuestNetwork;
 use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_send_buffer_size};
 use tokio::{
     net::TcpListener,
@@ -48,8 +50,19 @@ pub(crate) struct RunNetwork {
     excess: NetworkExcess,
     lines: Option<mpsc::UnboundedReceiver<String>>,
     stop: Option<oneshot::Sender<()>>,
-    serving: JoinHandle<io::Result<()>>,
-    queues: JoinHandle<()>,
+    serving: Option<JoinHandle<io::Result<()>>>,
+    queues: Option<JoinHandle<()>>,
+    fetches: Arc<FetchClient>,
+}
+
+/// Whether programs of a run that may reach hosts have sockets.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum SocketAccess {
+    /// They do, if the engine has programs.
+    #[default]
+    Allowed,
+    /// The run has to be one that can be replayed: it reaches hosts by `fetch` alone.
+    Refused,
 }
 
 /// The network of a run, beside the hosts that its request names.
@@ -61,6 +74,8 @@ pub struct NetworkOptions {
     pub log: Option<Arc<dyn ConnectionLog>>,
     /// Asks a person about what the rules do not allow by themselves. Without one, it is refused.
     pub approver: Option<Arc<dyn ConnectionApprover>>,
+    /// Whether there are sockets, beside `fetch`.
+    pub sockets: SocketAccess,
 }
 
 /// Says when the network of a run goes over one of its limits. Without a network it never does.
@@ -81,21 +96,33 @@ pub(crate) struct RunLog {
 pub(crate) struct RunReach {
     /// The hosts and the rules.
     pub(crate) policy: NetPolicy,
+    /// How the code reaches them.
+    pub(crate) network: GuestNetwork,
     /// Issues the certificates of hosts whose requests have rules. Its own certificate has to be in the
     /// bundle of the cell.
     pub(crate) authority: Option<Arc<RunAuthority>>,
 }
 
 /// What a request may reach, with an authority if there are rules about requests.
-pub(crate) fn reach(hosts: &[String], options: &NetworkOptions) -> Result<RunReach, RunError> {
+pub(crate) fn reach(
+    hosts: &[String],
+    engine: EngineName,
+    options: &NetworkOptions,
+) -> Result<RunReach, RunError> {
     let policy = policy(hosts, options)?;
-    let is_needed = !policy.is_empty() && policy.sees_requests();
+    let has_sockets = engine.row().opens_connections && options.sockets == SocketAccess::Allowed;
+    let network = match (policy.is_empty(), has_sockets) {
+        (true, _) => GuestNetwork::None,
+        (false, false) => GuestNetwork::Fetch,
+        (false, true) => GuestNetwork::Sockets,
+    };
+    let is_needed = network == GuestNetwork::Sockets && policy.sees_requests();
     let authority = is_needed.then(|| RunAuthority::new(SystemTime::now())).transpose();
     let authority = authority.map_err(|error| {
         tracing::error!(error = &error as &dyn std::error::Error, "an authority of a run");
         RunError::new(ErrorCode::SandboxFailed, error.to_string())
     })?;
-    Ok(RunReach { policy, authority: authority.map(Arc::new) })
+    Ok(RunReach { policy, network, authority: authority.map(Arc::new) })
 }
 
 /// The hosts of a request, as far as the rules of the host go.
@@ -113,9 +140,12 @@ fn policy(hosts: &[String], options: &NetworkOptions) -> Result<NetPolicy, RunEr
     })
 }
 
-/// The network that a cell needs for a policy.
-pub(crate) fn access(policy: &NetPolicy) -> NetworkAccess {
-    if policy.is_empty() { NetworkAccess::None } else { NetworkAccess::Proxy }
+/// The network that a cell needs. For what its host does, it needs none.
+pub(crate) fn access(network: GuestNetwork) -> NetworkAccess {
+    match network {
+        GuestNetwork::None | GuestNetwork::Fetch => NetworkAccess::None,
+        GuestNetwork::Sockets => NetworkAccess::Proxy,
+    }
 }
 
 /// The variables that lead programs to the proxy, and to the certificates they trust.
@@ -165,33 +195,45 @@ pub(crate) fn not_started(error: &io::Error) -> RunError {
 }
 
 impl RunNetwork {
-    /// Starts the proxy on a cell's listener.
+    /// Starts the proxy on a cell's listener, if the cell has one.
     pub(crate) fn start(
-        CellSockets { listener, list }: CellSockets,
+        sockets: Option<CellSockets>,
         reach: &RunReach,
         options: NetworkOptions,
         limits: Limits,
     ) -> io::Result<Self> {
-        let listener = cell_listener(listener)?;
         let (log, lines) = RunLog::new(options.log);
         let log = Arc::new(log);
         let excess = log.excess();
-        let queues = tokio::spawn({
-            let log = log.clone();
-            async move { log.exceed(queues_over(&list, || Some(limits.memory)).await) }
-        });
         let approver = options.approver.unwrap_or_else(|| Arc::new(NoApprover));
-        let context = proxy_context(reach, net_limits(&limits), log, approver);
+        let context = proxy_context(reach, net_limits(&limits), log.clone(), approver);
+        let connections = RunConnections::new(context);
+        let fetches = Arc::new(FetchClient::new(&connections));
         let (stop, stopped) = oneshot::channel::<()>();
-        let serving = tokio::spawn(serve(listener, context, async {
-            let _ = stopped.await;
-        }));
-        Ok(Self { excess, lines: Some(lines), stop: Some(stop), serving, queues })
+        let (mut serving, mut queues) = (None, None);
+        if let Some(CellSockets { listener, list }) = sockets {
+            let listener = cell_listener(listener)?;
+            serving = Some(tokio::spawn(async move {
+                let stopped = async {
+                    let _ = stopped.await;
+                };
+                connections.serve(&listener, stopped).await
+            }));
+            queues = Some(tokio::spawn(async move {
+                log.exceed(queues_over(&list, || Some(limits.memory)).await);
+            }));
+        }
+        Ok(Self { excess, lines: Some(lines), stop: Some(stop), serving, queues, fetches })
     }
 
     /// Says when the run has to end because of its network.
     pub(crate) fn excess(&self) -> NetworkExcess {
         self.excess.clone()
+    }
+
+    /// Makes the requests of the code.
+    pub(crate) fn fetches(&self) -> Arc<FetchClient> {
+        self.fetches.clone()
     }
 
     /// The lines for the log of the run, while it goes on. There is one receiver of them.
@@ -202,7 +244,10 @@ impl RunNetwork {
     /// Ends all connections and waits until they are recorded.
     pub(crate) async fn stop(mut self) {
         self.stop.take();
-        let _ = (&mut self.serving).await;
+        self.fetches.close().await;
+        if let Some(serving) = &mut self.serving {
+            let _ = serving.await;
+        }
     }
 }
 
@@ -266,8 +311,12 @@ pub(crate) async fn queues_over(list: &SocketList, most: impl Fn() -> Option<u64
 
 impl Drop for RunNetwork {
     fn drop(&mut self) {
-        self.queues.abort();
-        self.serving.abort();
+        if let Some(queues) = &self.queues {
+            queues.abort();
+        }
+        if let Some(serving) = &self.serving {
+            serving.abort();
+        }
     }
 }
 

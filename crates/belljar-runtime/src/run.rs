@@ -10,6 +10,7 @@ use std::{
     io,
     os::fd::OwnedFd,
     pin::{Pin, pin},
+    sync::Arc,
     time::Duration,
 };
 
@@ -18,6 +19,7 @@ use belljar_jail::{
     CellKind, KeeperReport,
     sample::{CpuLedger, Usage},
 };
+use belljar_net::FetchClient;
 use belljar_wire::{Command, Event, GuestGrants, GuestLimits, RunCommand};
 use serde_json::value::RawValue;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
@@ -73,6 +75,8 @@ pub(crate) struct RunSpec {
     collect: CollectFiles,
     tools: Option<ToolLink>,
     excess: NetworkExcess,
+    /// Makes the requests of the code, if it may reach hosts.
+    pub(crate) fetches: Option<Arc<FetchClient>>,
 }
 
 /// When the files of a run are collected.
@@ -114,7 +118,7 @@ impl RunSpec {
             durable: tools.as_ref().and_then(|tools| tools.durable.clone()),
             session: matches!(kind, CellKind::Session),
         });
-        Self { command, limits, collect, tools, excess: NetworkExcess::default() }
+        Self { command, limits, collect, tools, excess: NetworkExcess::default(), fetches: None }
     }
 
     /// The same for a run that ends when its network goes over a limit.
@@ -184,12 +188,18 @@ pub(crate) async fn run_guest(
     transcript: &mut Transcript,
     abort: Pin<&mut impl Future<Output = ()>>,
 ) -> GuestRun {
-    let RunSpec { command, limits, tools, excess, .. } = spec;
+    let RunSpec { command, limits, tools, excess, fetches, .. } = spec;
     let mut watch = RunWatch { ledger: meter.ledger(), ..RunWatch::default() };
     let mut reports = GuestReports::default();
     let waits = tools.as_ref().map(|tools| tools.waits_for_person.clone());
-    let exchange =
-        exchange::exchange(connection, &command, &limits, tools, transcript, &mut reports);
+    let exchange = exchange::exchange(
+        connection,
+        &command,
+        &limits,
+        (tools, fetches),
+        transcript,
+        &mut reports,
+    );
     let clock = RunClock::start(limits.timeout + GRACE, waits);
     let excess = pin!(excess.reached());
     let exchange = async {

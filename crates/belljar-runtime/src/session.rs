@@ -14,6 +14,7 @@ mod idle_watch;
 mod network;
 mod open;
 mod run;
+mod run_network;
 mod snapshot;
 
 use std::{sync::Arc, time::SystemTime};

@@ -3,9 +3,14 @@
 //! The runtime moves frames and counts calls. The bridge at the other end decides what a call means, whether
 //! it is allowed, and in which order outcomes reach the code.
 
+use belljar_contract::ErrorCode;
 use belljar_wire::Command;
-pub use belljar_wire::{Durable, GuestAsk, GuestInput, StopReason, ToolCall, ToolFault, ToolReply};
-use tokio::sync::{mpsc, watch};
+pub use belljar_wire::{
+    Durable, FetchAsk, GuestAsk, GuestInput, StopReason, ToolCall, ToolFault, ToolReply,
+};
+use tokio::sync::{mpsc, oneshot, watch};
+
+use crate::fetches::{FetchJob, FetchReplyTo};
 
 /// A run's end of the bridge. [`ToolLink::pair`] makes both ends.
 #[derive(Debug)]
@@ -16,6 +21,11 @@ pub struct ToolLink {
     pub(crate) inputs: mpsc::UnboundedReceiver<Result<Command, StopReason>>,
     /// While this is true the run waits for a person, and its clock stands still.
     pub(crate) waits_for_person: watch::Receiver<bool>,
+    /// Where the run itself sends what it answers without the bridge.
+    pub(crate) own_inputs: mpsc::UnboundedSender<Result<Command, StopReason>>,
+    /// The steps of fetches that the bridge wants to be taken.
+    pub(crate) fetches: mpsc::UnboundedReceiver<FetchJob>,
+    pub(crate) own_fetches: mpsc::UnboundedSender<FetchJob>,
 }
 
 /// The bridge's end of a run.
@@ -25,7 +35,14 @@ pub struct BridgeLink {
     pub asks: mpsc::UnboundedReceiver<GuestAsk>,
     /// Takes what the bridge sends to the run.
     pub inputs: InputSender,
+    /// Takes the steps of fetches, which the run makes for its bridge.
+    pub fetches: FetchSender,
 }
+
+/// Has steps of fetches taken by the run that asked for them. Only durable runs need it: others take their
+/// steps at once.
+#[derive(Debug, Clone)]
+pub struct FetchSender(mpsc::UnboundedSender<FetchJob>);
 
 /// Sends inputs to one run.
 #[derive(Debug)]
@@ -40,8 +57,31 @@ impl ToolLink {
         let (ask, asks) = mpsc::unbounded_channel();
         let (input, inputs) = mpsc::unbounded_channel();
         let (waits, waits_for_person) = watch::channel(false);
-        let run = Self { durable, asks: ask, inputs, waits_for_person };
-        (run, BridgeLink { asks, inputs: InputSender { inputs: input, waits_for_person: waits } })
+        let (own_fetches, fetches) = mpsc::unbounded_channel();
+        let fetch_sender = FetchSender(own_fetches.clone());
+        let own_inputs = input.clone();
+        let run =
+            Self { durable, asks: ask, inputs, waits_for_person, own_inputs, fetches, own_fetches };
+        let inputs = InputSender { inputs: input, waits_for_person: waits };
+        (run, BridgeLink { asks, inputs, fetches: fetch_sender })
+    }
+}
+
+impl FetchSender {
+    /// Takes a step, and returns the body of its reply.
+    ///
+    /// # Errors
+    /// The step did not succeed, or the run is over.
+    pub async fn perform(&self, ask: FetchAsk) -> Result<Vec<u8>, ToolFault> {
+        let (reply, answered) = oneshot::channel();
+        let _ = self.0.send(FetchJob::Step(ask, FetchReplyTo::Bridge(reply)));
+        let over = || Err(ToolFault::new(ErrorCode::FetchFailed, "the run is over"));
+        answered.await.unwrap_or_else(|_| over())
+    }
+
+    /// Ends the fetch of this number.
+    pub fn cancel(&self, fetch: u32) {
+        let _ = self.0.send(FetchJob::Cancel(fetch));
     }
 }
 

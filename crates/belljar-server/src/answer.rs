@@ -10,8 +10,8 @@
 mod tests;
 
 use belljar_contract::{
-    ApprovalKind, Change, ErrorCode, ErrorKind, Metrics, RunError, RunId, RunResult, RunStatus,
-    SessionId, ToolReport, Truncation, UnreturnedFile, decision_command,
+    ApprovalKind, Change, ErrorCode, ErrorKind, JsonValue, Metrics, RunError, RunId, RunResult,
+    RunStatus, SessionId, ToolReport, Truncation, UnreturnedFile, decision_command,
 };
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde::Serialize;
@@ -204,7 +204,8 @@ fn waiting_value(run_id: &RunId, waiting: &[ApprovalRequest]) -> Value {
             // One decision for all of them, by their ids: `--run` would also approve a call that the code
             // makes after a person has looked.
             let ids: Vec<&str> = waiting.iter().map(|one| &*one.id).collect();
-            format!("`{}`", decision_command("approve", &ids.join(" "), first.project.as_deref()))
+            let (project, state) = (first.project.as_deref(), first.state_dir.as_deref());
+            format!("`{}`", decision_command("approve", &ids.join(" "), project, state))
         }
         _ => commands.join(", "),
     };
@@ -326,6 +327,14 @@ pub(crate) fn structured(value: Value, failed: bool) -> CallToolResult {
     result.structured_content = Some(value);
     result.is_error = Some(failed);
     result
+}
+
+/// A value whose parts stay exact as structured content, and as text.
+pub(crate) fn structured_tree(value: &JsonValue, failed: bool) -> CallToolResult {
+    with_text(value.to_string(), failed, || {
+        let (status, id) = (&value["status"], &value["workflow_id"]);
+        format!("{{\"status\":{status},\"workflow_id\":{id}")
+    })
 }
 
 fn without_nulls(value: &Value) -> Value {

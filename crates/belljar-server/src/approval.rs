@@ -223,11 +223,12 @@ fn question(request: &ApprovalRequest) -> (String, QuestionExtent) {
     let (arguments, extent) = brief::arguments(&request.arguments, MAX_SHOWN_CHARS);
     text += &format!("Arguments: {arguments}");
     if extent == QuestionExtent::InPart {
+        let (project, state) = (request.project.as_deref(), request.state_dir.as_deref());
         text += &format!(
             "\nOnly a part is shown, so you can only refuse the call here. To see all of it: `{}`; then \
              `{}`",
-            single_line(&decision_command("show", &request.id, request.project.as_deref())),
-            single_line(&decision_command(yes, &request.id, request.project.as_deref())),
+            single_line(&decision_command("show", &request.id, project, state)),
+            single_line(&decision_command(yes, &request.id, project, state)),
         );
     }
     if let Some(project) = &request.project {

@@ -225,6 +225,9 @@ pub struct ApprovalRequest {
     /// The directory of the project that asks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
+    /// The directory of the project's state, if it is not in its default place.
+    #[serde(skip)]
+    pub state_dir: Option<String>,
     /// The command by which a person decides, in any directory.
     pub command: String,
 }

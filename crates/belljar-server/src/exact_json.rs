@@ -6,8 +6,8 @@
 //! when the message is written. The mark is random and never leaves the process. What follows it is checked
 //! to be one JSON value and written without line breaks, so a message stays one message whatever is in it.
 //!
-//! Towards the code it is the other way around: the `context` of a call gets the mark before the library
-//! reads the message. No client knows the mark, so no client can make a string that counts as marked.
+//! Towards the code it is the other way around: the arguments of a call that are for code get the mark before the
+//! library reads the message. No client knows the mark, so no client can make a string that counts as marked.
 
 use std::{
     borrow::Cow,
@@ -24,7 +24,7 @@ use axum::{
     middleware::Next,
     response::Response,
 };
-use belljar_contract::{JsonText, hex, is_spelled_alike};
+use belljar_contract::{JsonText, JsonValue, hex, is_spelled_alike, json_value};
 use futures_util::TryStreamExt as _;
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
@@ -47,14 +47,23 @@ pub(crate) fn marked_text(text: &str) -> Option<&str> {
     text.strip_prefix(MARK.strip_prefix('"')?)
 }
 
-/// A message with the `context` of a call as a marked string, if it is a call with one.
-///
-/// The message must have passed [`check_keys`](belljar_wire::json::check_keys).
-pub(crate) fn with_marked_context(message: &[u8]) -> Cow<'_, [u8]> {
-    marked_context(message).map_or(Cow::Borrowed(message), Cow::Owned)
+/// The value of an argument: exact, if it was marked.
+pub(crate) fn tree(argument: Value) -> JsonValue {
+    let marked = argument.as_str().and_then(marked_text);
+    match marked.and_then(|json| json_value::parse(json).ok()) {
+        Some(exact) => exact,
+        None => argument.into(),
+    }
 }
 
-fn marked_context(message: &[u8]) -> Option<Vec<u8>> {
+/// A message with the arguments that are for code as marked strings, if it is a call with some.
+///
+/// The message must have passed [`check_keys`](belljar_wire::json::check_keys).
+pub(crate) fn with_marked_arguments(message: &[u8]) -> Cow<'_, [u8]> {
+    marked_arguments(message).map_or(Cow::Borrowed(message), Cow::Owned)
+}
+
+fn marked_arguments(message: &[u8]) -> Option<Vec<u8>> {
     #[derive(Deserialize)]
     struct Call<'a> {
         method: String,
@@ -72,20 +81,20 @@ fn marked_context(message: &[u8]) -> Option<Vec<u8>> {
         return None;
     }
     let Params { name, arguments } = serde_json::from_str(params.get()).ok()?;
-    if !tools::TAKE_CONTEXT.contains(&&*name) {
-        return None;
-    }
+    let (_, exact) = tools::EXACT_ARGUMENTS.iter().find(|(tool, _)| *tool == name)?;
     let mut text = Vec::with_capacity(message.len() + MARK.len() + 1);
     let mut rest = 0;
     // Two spellings of the name are refused later; until then, both are what they are.
-    let contexts = arguments.iter().filter(|(name, _)| is_spelled_alike("context", name));
-    let mut contexts: Vec<&str> = contexts.map(|(_, json)| json.get()).collect();
-    contexts.sort_by_key(|json| json.as_ptr().addr());
-    for json in contexts {
-        // A string may be the text of JSON and `null` is no context: they stay as they are. The library
-        // refuses what is nested too deeply.
+    let is_exact = |name: &str| exact.iter().any(|exact| is_spelled_alike(exact, name));
+    let values = arguments.iter().filter(|(name, _)| is_exact(name));
+    let mut values: Vec<&str> = values.map(|(_, json)| json.get()).collect();
+    values.sort_by_key(|json| json.as_ptr().addr());
+    for json in values {
+        // A string may be the text of JSON and `null` is no value: they stay as they are. The library
+        // refuses what is nested too deeply and texts that are not Unicode.
         if !json.starts_with(|first: char| first.is_ascii_digit() || "{[-".contains(first))
             || JsonText::is_too_deep(json)
+            || (has_trees(&name) && json_value::parse(json).is_err())
         {
             continue;
         }
@@ -96,6 +105,11 @@ fn marked_context(message: &[u8]) -> Option<Vec<u8>> {
     }
     text.extend_from_slice(message.get(rest..)?);
     (rest > 0).then_some(text)
+}
+
+/// Whether the arguments of a tool are read as trees.
+fn has_trees(tool: &str) -> bool {
+    matches!(tool, tools::RUN_WORKFLOW | tools::WORKFLOW_COMMAND)
 }
 
 /// A message with each marked string replaced by the JSON that it stands for.

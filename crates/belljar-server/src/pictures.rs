@@ -1,11 +1,13 @@
 //! Which artifacts a model is shown as pictures.
 //!
 //! Guest code wrote these bytes, so the host does not decode them: a decoder would be an attack surface, and
-//! a few hundred kilobytes of program. It reads the size of the picture from the head of the file. A picture
-//! within the bounds goes to the model as it is; any other is named by its link.
+//! a few hundred kilobytes of program. It reads the size of the picture from the head of the file, and checks
+//! that the file is whole: a model API refuses a message with a broken picture. A picture within the bounds
+//! goes to the model as it is; any other is named by its link.
 
 #[cfg(test)]
 mod tests;
+mod whole;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use belljar_contract::Artifact;
@@ -35,6 +37,8 @@ pub(crate) enum PictureFit {
     Fits(PictureSize),
     /// It is one, and too large, or its size cannot be read.
     TooLarge(Option<PictureSize>),
+    /// It ends early, or is damaged.
+    Broken,
 }
 
 /// Whether this artifact can be shown as a picture.
@@ -49,7 +53,12 @@ pub(crate) fn fit(artifact: &Artifact) -> PictureFit {
     let size = read(&head(&artifact.data)).filter(|size| size.width > 0 && size.height > 0);
     match size {
         Some(size) if artifact.bytes <= MAX_BYTES && size.width.max(size.height) <= MAX_SIDE => {
-            PictureFit::Fits(size)
+            let content = BASE64.decode(&artifact.data).unwrap_or_default();
+            if whole::is_whole(&artifact.media_type, &content) {
+                PictureFit::Fits(size)
+            } else {
+                PictureFit::Broken
+            }
         }
         size => PictureFit::TooLarge(size),
     }

@@ -73,6 +73,9 @@ impl RunFiles {
                 (Some(size), None, true)
             }
             PictureFit::Fits(size) => (Some(size), Some("not shown: too many pictures"), false),
+            PictureFit::Broken => {
+                (None, Some("not shown: it is cut off or damaged; save it again to see it"), false)
+            }
             PictureFit::TooLarge(size) => (
                 size,
                 Some("not shown: over 2000 pixels or 1 MiB; save it smaller to see it"),

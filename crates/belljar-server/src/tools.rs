@@ -36,8 +36,13 @@ pub(crate) const GET_WORKFLOW: &str = "get_workflow";
 pub(crate) const NAMES: &[&str] =
     &[EXECUTE, SEARCH, GET_RUN, SANDBOX, RUN_WORKFLOW, WORKFLOW_COMMAND, GET_WORKFLOW];
 
-/// Its own tools that take a `context` for the code.
-pub(crate) const TAKE_CONTEXT: &[&str] = &[EXECUTE, SANDBOX];
+/// The arguments of its own tools whose values must stay exact: they are for code.
+pub(crate) const EXACT_ARGUMENTS: &[(&str, &[&str])] = &[
+    (EXECUTE, &["context"]),
+    (SANDBOX, &["context"]),
+    (RUN_WORKFLOW, &["workflow", "inputs"]),
+    (WORKFLOW_COMMAND, &["command", "tasks", "arguments", "value", "how"]),
+];
 /// The tools whose answers may have files in them.
 pub(crate) const ANSWER_WITH_FILES: &[&str] = &[EXECUTE, GET_RUN, SANDBOX];
 

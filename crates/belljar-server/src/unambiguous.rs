@@ -103,7 +103,7 @@ pub(crate) async fn refuse_ambiguous(request: Request, next: Next) -> Response {
         let kind = [(header::CONTENT_TYPE, "application/json")];
         return (StatusCode::BAD_REQUEST, kind, answer).into_response();
     }
-    let body = match exact_json::with_marked_context(without_mark(&body)) {
+    let body = match exact_json::with_marked_arguments(without_mark(&body)) {
         Cow::Borrowed(_) => body,
         Cow::Owned(marked) => {
             parts.headers.remove(header::CONTENT_LENGTH);
@@ -187,7 +187,7 @@ async fn pass_lines(
         let passed = match refused {
             None if is_whole_line => {
                 // The library drops a line that the mark made too long; such a line goes without.
-                let marked = exact_json::with_marked_context(without_mark(&line));
+                let marked = exact_json::with_marked_arguments(without_mark(&line));
                 let fits = marked.len() <= max_line_bytes;
                 lines.write_all(if fits { &marked } else { &line }).await.is_ok()
             }

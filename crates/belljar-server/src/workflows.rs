@@ -7,9 +7,9 @@
 use std::{future::Future, time::Duration};
 
 use belljar_contract::WorkflowStatus;
+use belljar_contract::{JsonMap, JsonValue};
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Map, Value};
 
 /// Runs workflows. A workflow continues by itself, whether or not its client is still connected.
 pub trait WorkflowBackend: Send + Sync + 'static {
@@ -87,7 +87,7 @@ pub struct WorkflowRequest {
     /// The workflow as its author wrote it.
     pub workflow: WorkflowSource,
     /// Values for the inputs it declares.
-    pub inputs: Map<String, Value>,
+    pub inputs: JsonMap,
     /// The id of the new workflow; the backend chooses one if absent.
     pub id: Option<String>,
 }
@@ -96,18 +96,18 @@ pub struct WorkflowRequest {
 #[derive(Debug, Clone, PartialEq)]
 pub enum WorkflowSource {
     /// A DAG or an agent, as an object or a list of tasks.
-    Json(Value),
+    Json(JsonValue),
     /// The text of a file, YAML or JSON.
     Text(String),
 }
 
 impl WorkflowSource {
     /// Reads the `workflow` of a request; gives the value back if it cannot be one.
-    pub(crate) fn from_value(given: Value) -> Result<Self, Value> {
+    pub(crate) fn from_value(given: JsonValue) -> Result<Self, JsonValue> {
         match given {
-            Value::String(text) => Ok(Self::Text(text)),
-            Value::Object(_) | Value::Array(_) => Ok(Self::Json(given)),
-            Value::Null | Value::Bool(_) | Value::Number(_) => Err(given),
+            JsonValue::String(text) => Ok(Self::Text(text)),
+            JsonValue::Object(_) | JsonValue::Array(_) => Ok(Self::Json(given)),
+            JsonValue::Null | JsonValue::Bool(_) | JsonValue::Number(_) => Err(given),
         }
     }
 }
@@ -118,7 +118,7 @@ pub struct WorkflowReport {
     /// `id`, `name`, `status`, `tasks`; and where they apply, `output`, `failure`, `decisions`,
     /// `rollback`, its position in the `queue`, why it needs `attention`, and more.
     /// [`last_event`](Self::last_event) is in it as `events`.
-    pub value: Value,
+    pub value: JsonValue,
     /// Its status, which is also in [`value`](Self::value).
     pub status: WorkflowStatus,
     /// The number of the newest event that is reflected here.
@@ -146,7 +146,7 @@ pub struct WorkflowCommandRequest {
     /// A workflow takes each id once; the backend chooses one if absent.
     pub id: Option<String>,
     /// `command` is its name; the other fields are its arguments.
-    pub command: Map<String, Value>,
+    pub command: JsonMap,
     /// Decides which commands are allowed.
     pub by: CommandSender,
 }
@@ -202,7 +202,7 @@ pub struct WorkflowEventInfo {
     /// When, in milliseconds since 1970.
     pub at_ms: u64,
     /// Details, which depend on the kind.
-    pub data: Value,
+    pub data: JsonValue,
     /// The event in a few words, for people who follow the workflow.
     #[serde(skip)]
     pub line: String,

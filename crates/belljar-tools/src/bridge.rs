@@ -9,6 +9,7 @@ mod built_in;
 mod call;
 mod doubts;
 mod durable_call;
+mod fetch;
 mod find;
 mod one_call;
 mod run;
@@ -33,6 +34,7 @@ use crate::{
 };
 
 pub use approval::{ApprovalNotice, AskedAction};
+pub use fetch::FetchPort;
 pub use run::{JournalError, RunBridge};
 
 /// The timeout for looking up a tool that is not called.

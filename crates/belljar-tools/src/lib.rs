@@ -34,15 +34,15 @@ pub use belljar_policy::{
     ToolGrants, ToolPolicy, Trust, known_projects, prepare as prepare_kept_rules,
 };
 pub use bridge::{
-    ApprovalNotice, AskedAction, AuditTiming, Bridge, BridgeConfig, CallObserver, JournalError,
-    NoObserver, PreparedRun, RunBridge, RunContext, ToolReach,
+    ApprovalNotice, AskedAction, AuditTiming, Bridge, BridgeConfig, CallObserver, FetchPort,
+    JournalError, NoObserver, PreparedRun, RunBridge, RunContext, ToolReach,
 };
 #[doc(hidden)]
 pub use crash::crash_point;
 pub use decisions::{Decisions, RecordedVerdict, VerdictError};
 pub use local::{LocalOutcome, LocalServer};
 pub use names::{Catalogue, ResolveError, Style, identifier};
-pub use record::{connection_row, has_connections};
+pub use record::{connection_row, has_connections, sent_row};
 pub use results::{ToolFailure, ToolValue, value_of};
 pub use search::{Finder, Hit, ToolQuery};
 pub use servers::{

@@ -35,6 +35,11 @@ pub fn connection_row() -> JournalRow {
     JournalEntry::Connection.into_row()
 }
 
+/// The row that says that a call, or a request of a fetch, is about to leave the host.
+pub fn sent_row(call: u32) -> JournalRow {
+    JournalEntry::Sent { call }.into_row()
+}
+
 /// Whether a run has opened connections, so that it cannot be replayed.
 pub fn has_connections<'a>(rows: impl IntoIterator<Item = &'a JournalRow>) -> bool {
     rows.into_iter().any(|row| row.kind == CONNECTION)

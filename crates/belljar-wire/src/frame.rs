@@ -10,8 +10,15 @@ use thiserror::Error;
 
 use belljar_contract::ErrorCode;
 
+use crate::fetch::MAX_PIECE_BYTES;
+
 /// The kind of a frame that carries printed text, which has a cap of its own.
 pub(crate) const PRINT: u8 = 67;
+/// The kind of a frame that carries a piece of a request's body, which has a cap of its own.
+pub(crate) const FETCH_SEND: u8 = 79;
+/// The kind of a frame that begins a fetch. Its body is no value, so it has a cap of its own if values have
+/// to be small.
+pub(crate) const FETCH: u8 = 78;
 
 /// No head is larger than this.
 pub const MAX_HEAD_BYTES: u32 = 64 * 1024;
@@ -59,9 +66,12 @@ pub enum DecodeError {
     /// The error code is one that only the host may report.
     #[error("a cell cannot fail with {0:?}")]
     ForeignCode(ErrorCode),
-    /// The name of a tool or server is too long.
+    /// The name of a tool or server, a method or a URL is too long.
     #[error("a name of {0} bytes is too long")]
     Name(usize),
+    /// A request has too many headers.
+    #[error("{0} headers are too many")]
+    Headers(usize),
     /// Head and body do not fit each other.
     #[error("body does not fit its head")]
     Body,
@@ -82,7 +92,12 @@ impl Header {
         if head_bytes > MAX_HEAD_BYTES {
             return Err(DecodeError::HeadTooLarge(head_bytes));
         }
-        let cap = if kind == PRINT { caps.text_bytes } else { caps.body_bytes };
+        let cap = match kind {
+            PRINT => caps.text_bytes,
+            FETCH_SEND => MAX_PIECE_BYTES,
+            FETCH => caps.body_bytes.max(MAX_PIECE_BYTES),
+            _ => caps.body_bytes,
+        };
         if body_bytes > cap {
             return Err(DecodeError::BodyTooLarge { bytes: body_bytes, cap });
         }

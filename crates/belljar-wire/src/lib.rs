@@ -6,7 +6,9 @@
 //! arrives, decoding neither panics nor allocates more than the [`Caps`] it was given.
 
 mod error;
+mod fetch;
 mod frame;
+mod grants;
 pub mod json;
 mod message;
 mod stream;
@@ -14,8 +16,10 @@ pub mod text;
 mod tool;
 
 pub use error::GuestError;
+pub use fetch::{FetchAsk, FetchBody, FetchHead, FetchRequest, FetchStep, MAX_PIECE_BYTES};
 pub use frame::{Caps, DecodeError, Header, MAX_HEAD_BYTES};
-pub use message::{Command, Event, GuestGrants, GuestLimits, Message, RunCommand, RunValue};
+pub use grants::{GuestGrants, GuestNetwork};
+pub use message::{Command, Event, GuestLimits, Message, RunCommand, RunValue};
 pub use stream::{ReadError, read_message, write_message};
 pub use tool::{Durable, GuestAsk, GuestInput, StopReason, ToolCall, ToolFault, ToolReply};
 

@@ -1,13 +1,13 @@
 //! The messages: [`Command`] goes to a cell, [`Event`] comes out of one.
 
-use std::collections::BTreeMap;
-
 use belljar_contract::{Language, Stream};
 use serde::{Deserialize, Serialize};
 
 use crate::{
     DecodeError, GuestError, Header,
-    frame::PRINT,
+    fetch::{FetchAsk, FetchStep, ReadHead, SendHead},
+    frame::{FETCH, FETCH_SEND, PRINT},
+    grants::GuestGrants,
     tool::{Durable, ReplyHead, ToolCall, ToolReply},
 };
 
@@ -38,28 +38,6 @@ pub struct GuestLimits {
     pub processes: u32,
     /// Files that one process may have open.
     pub open_files: u32,
-}
-
-/// The grants of a run that the guest needs to know: for good messages, and to pass values in. The
-/// real access was fixed when the cell was made.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct GuestGrants {
-    /// Environment variables of the guest, with their values.
-    #[serde(default)]
-    pub env: BTreeMap<String, String>,
-    /// Python modules and builtins that restricted mode would refuse.
-    #[serde(default)]
-    pub modules: Vec<String>,
-    /// Commands beyond the default set.
-    #[serde(default)]
-    pub commands: Vec<String>,
-    /// Nothing is refused at the level of the language.
-    #[serde(default)]
-    pub permissive: bool,
-    /// Some of the host's paths that were granted, to say where a file is that is looked for elsewhere.
-    #[serde(default)]
-    pub paths: Vec<String>,
 }
 
 /// One piece of guest code to run.
@@ -168,6 +146,13 @@ pub enum Event {
     },
     /// The code calls a tool, and continues to run meanwhile.
     ToolCall(ToolCall),
+    /// The code asks for a step of a request to another host, and continues to run meanwhile.
+    Fetch(FetchAsk),
+    /// The code has no use any more for the rest of a fetch.
+    FetchCancelled {
+        /// The number of the step that began it.
+        fetch: u32,
+    },
     /// The code waits for a time and for nothing else. Only in durable runs.
     TimerWanted {
         /// By the guest's clock, in milliseconds since 1970.
@@ -253,6 +238,12 @@ struct TimerWantedHead {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+struct FetchCancelledHead {
+    fetch: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct NotBranchedHead {
     message: String,
 }
@@ -274,6 +265,8 @@ const BRANCHED: u8 = 74;
 const REROOTED: u8 = 75;
 const NOT_BRANCHED: u8 = 76;
 const STATE: u8 = 77;
+const FETCH_READ: u8 = 80;
+const FETCH_CANCELLED: u8 = 81;
 
 impl Message for Command {
     fn encode(&self) -> Option<(Vec<u8>, Vec<&[u8]>)> {
@@ -370,6 +363,22 @@ impl Message for Event {
                 let (head, body) = call.parts();
                 frame(TOOL_CALL, &head, vec![body])
             }
+            Self::Fetch(FetchAsk { call, step }) => match step {
+                FetchStep::Begin(request) => {
+                    let (head, body) = request.parts(*call);
+                    frame(FETCH, &head, vec![body])
+                }
+                FetchStep::Send { fetch, is_last, piece } => {
+                    let head = SendHead { call: *call, fetch: *fetch, last: *is_last };
+                    frame(FETCH_SEND, &head, vec![piece])
+                }
+                FetchStep::Read { fetch } => {
+                    frame(FETCH_READ, &ReadHead { call: *call, fetch: *fetch }, vec![])
+                }
+            },
+            Self::FetchCancelled { fetch } => {
+                frame(FETCH_CANCELLED, &FetchCancelledHead { fetch: *fetch }, vec![])
+            }
             Self::TimerWanted { at_ms } => {
                 frame(TIMER_WANTED, &TimerWantedHead { at_ms: *at_ms }, vec![])
             }
@@ -401,6 +410,8 @@ impl Message for Event {
                 Ok(Self::Done(RunValue { lossy, cut, value: body }))
             }
             TOOL_CALL => Ok(Self::ToolCall(ToolCall::from_parts(head, body)?)),
+            FETCH => Ok(Self::Fetch(FetchAsk::begin(head, body)?)),
+            FETCH_SEND => Ok(Self::Fetch(FetchAsk::send(head, body)?)),
             // A body anywhere else is smuggled data.
             kind if body.is_empty() => event_without_body(kind, head),
             _ => Err(DecodeError::Body),
@@ -413,6 +424,11 @@ fn event_without_body(kind: u8, head: &[u8]) -> Result<Event, DecodeError> {
         TIMER_WANTED => {
             let TimerWantedHead { at_ms } = serde_json::from_slice(head)?;
             Event::TimerWanted { at_ms }
+        }
+        FETCH_READ => Event::Fetch(FetchAsk::read(head)?),
+        FETCH_CANCELLED => {
+            let FetchCancelledHead { fetch } = serde_json::from_slice(head)?;
+            Event::FetchCancelled { fetch }
         }
         READY => {
             let EmptyHead {} = serde_json::from_slice(head)?;

@@ -6,8 +6,9 @@ use belljar_contract::{ErrorCode, Language, Stream};
 use proptest::prelude::*;
 
 use crate::{
-    Caps, Command, DecodeError, Durable, Event, GuestError, GuestGrants, GuestLimits, Header,
-    Message, ReadError, RunCommand, RunValue, ToolCall, ToolReply, read_message, write_message,
+    Caps, Command, DecodeError, Durable, Event, FetchAsk, FetchBody, FetchHead, FetchRequest,
+    FetchStep, GuestError, GuestGrants, GuestLimits, GuestNetwork, Header, Message, ReadError,
+    RunCommand, RunValue, ToolCall, ToolReply, read_message, write_message,
 };
 
 const CAPS: Caps = Caps { body_bytes: 1 << 20, text_bytes: 1 << 20 };
@@ -87,15 +88,44 @@ fn tool_call() -> impl Strategy<Value = Event> {
     )
 }
 
+fn fetch() -> impl Strategy<Value = Event> {
+    let headers = || proptest::collection::vec(("\\PC{0,20}", "\\PC{0,40}"), 0..4);
+    let body = prop_oneof![
+        Just(FetchBody::None),
+        any::<Vec<u8>>().prop_map(FetchBody::Whole),
+        proptest::option::of(any::<u64>()).prop_map(|length| FetchBody::Pieces { length }),
+    ];
+    let line = proptest::option::of(any::<u32>());
+    let timeout_ms = proptest::option::of(any::<u32>());
+    let request = ("\\PC{0,10}", "\\PC{0,80}", headers(), body, timeout_ms, line).prop_map(
+        |(method, url, headers, body, timeout_ms, line)| {
+            FetchStep::Begin(FetchRequest { method, url, headers, body, timeout_ms, line })
+        },
+    );
+    let send = (any::<u32>(), any::<bool>(), any::<Vec<u8>>())
+        .prop_map(|(fetch, is_last, piece)| FetchStep::Send { fetch, is_last, piece });
+    let step = prop_oneof![request, send, any::<u32>().prop_map(|fetch| FetchStep::Read { fetch })];
+    prop_oneof![
+        (any::<u32>(), step).prop_map(|(call, step)| Event::Fetch(FetchAsk { call, step })),
+        any::<u32>().prop_map(|fetch| Event::FetchCancelled { fetch }),
+    ]
+}
+
 fn grants() -> impl Strategy<Value = GuestGrants> {
     let names = || proptest::collection::vec("\\PC{0,10}", 0..4);
     let env = proptest::collection::btree_map("\\PC{0,10}", "\\PC{0,40}", 0..4);
-    let granted = (env, names(), names(), any::<bool>(), names());
-    granted.prop_map(|(env, modules, commands, permissive, paths)| GuestGrants {
+    let network = proptest::sample::select(vec![
+        GuestNetwork::None,
+        GuestNetwork::Fetch,
+        GuestNetwork::Sockets,
+    ]);
+    let granted = (env, names(), names(), any::<bool>(), network, names());
+    granted.prop_map(|(env, modules, commands, permissive, network, paths)| GuestGrants {
         env,
         modules,
         commands,
         permissive,
+        network,
         paths,
     })
 }
@@ -112,6 +142,7 @@ fn event() -> impl Strategy<Value = Event> {
         "\\PC{0,80}".prop_map(|attempt| Event::Denied { attempt }),
         "\\PC{0,80}".prop_map(|path| Event::Artifact { path }),
         tool_call(),
+        fetch(),
         any::<u32>().prop_map(|at| Event::TimerWanted { at_ms: f64::from(at) }),
         (any::<bool>(), any::<Vec<u8>>()).prop_map(|(cut, value)| Event::State { cut, value }),
         (any::<bool>(), any::<bool>(), any::<Vec<u8>>())
@@ -272,4 +303,65 @@ fn codes_that_are_the_hosts_to_give_are_refused() {
             ));
         }
     }
+}
+
+/// A request says once what its body is, and pieces are small (A7).
+#[test]
+fn a7_frames_of_a_fetch_say_one_thing() {
+    let read = |kind: u8, head: &str, body: &[u8]| {
+        let mut bytes = vec![kind, 0, 0, 0];
+        bytes.extend_from_slice(&(head.len() as u32).to_le_bytes());
+        bytes.extend_from_slice(&(body.len() as u32).to_le_bytes());
+        bytes.extend_from_slice(head.as_bytes());
+        bytes.extend_from_slice(body);
+        match read_message::<Event>(&mut Cursor::new(bytes), CAPS) {
+            Err(ReadError::Decode(error)) => error.to_string(),
+            Ok(Event::Fetch(_) | Event::FetchCancelled { .. }) => "fetch".to_owned(),
+            other => format!("{other:?}"),
+        }
+    };
+    let begin = |url: &str, headers: &str, body: &str| {
+        format!(
+            r#"{{"call":1,"line":null,"method":"GET","url":"{url}","headers":[{headers}],"body":{body}}}"#
+        )
+    };
+    let plain = |body: &str| begin("http://a/", "", body);
+    assert_eq!(read(78, &plain(r#""none","length":null"#), b""), "fetch");
+    assert_eq!(read(78, &plain(r#""whole","length":null"#), b"x"), "fetch");
+    assert_eq!(read(78, &plain(r#""pieces","length":7"#), b""), "fetch");
+    for (body, bytes) in [
+        (r#""none","length":null"#, &b"x"[..]),
+        (r#""none","length":0"#, b""),
+        (r#""whole","length":1"#, b"x"),
+        (r#""pieces","length":1"#, b"x"),
+    ] {
+        assert_eq!(read(78, &plain(body), bytes), "body does not fit its head", "{body}");
+    }
+    assert_eq!(read(78, &plain(r#""half","length":null"#), b""), "head does not decode");
+    let none = r#""none","length":null"#;
+    let long = format!("http://a/{}", "x".repeat(16 << 10));
+    assert_eq!(read(78, &begin(&long, "", none), b""), "a name of 16393 bytes is too long");
+    let headers = vec![r#"["a","b"]"#; 101].join(",");
+    assert_eq!(read(78, &begin("http://a/", &headers, none), b""), "101 headers are too many");
+    let piece = vec![0; 256 << 10];
+    assert_eq!(read(79, r#"{"call":2,"fetch":1,"last":false}"#, &piece), "fetch");
+    let over = "body of 262145 bytes is over the cap of 262144";
+    assert_eq!(
+        read(79, r#"{"call":2,"fetch":1,"last":false}"#, &[&piece[..], b"x"].concat()),
+        over
+    );
+    assert_eq!(read(80, r#"{"call":2,"fetch":1}"#, b""), "fetch");
+    assert_eq!(read(80, r#"{"call":2,"fetch":1}"#, b"x"), "body does not fit its head");
+    assert_eq!(read(81, r#"{"fetch":1}"#, b""), "fetch");
+    assert_eq!(read(81, r#"{"fetch":-1}"#, b""), "head does not decode");
+}
+
+#[test]
+fn the_head_of_an_answer_ends_with_its_line() {
+    let headers = vec![("a".to_owned(), "b\n\u{ff}".to_owned())];
+    let head = FetchHead { status: 200, status_text: "OK".to_owned(), headers, is_whole: false };
+    let reply = head.with_body(b"\n{}");
+    let (read, at) = FetchHead::parse(&reply).expect("a head");
+    assert_eq!((read, &reply[at..]), (head, &b"\n{}"[..]));
+    assert_eq!(FetchHead::parse(b"{}"), None);
 }

@@ -1,9 +1,9 @@
 //! Tool calls between a cell and its host, what a bridge sends back, and what makes a run repeatable.
 
-use belljar_contract::{ErrorCode, RunError, RunStatus};
+use belljar_contract::{ErrorCode, MissingGrant, MissingKind, RunError, RunStatus};
 use serde::{Deserialize, Serialize};
 
-use crate::DecodeError;
+use crate::{DecodeError, FetchAsk};
 
 /// The seed and the clock of a durable run: with the same inputs in the same order, the code does
 /// the same again.
@@ -67,7 +67,7 @@ pub struct ToolReply {
     pub call: u32,
     /// The time of the guest's clock from here on; only in durable runs.
     pub now_ms: Option<f64>,
-    /// The outcome as JSON: the value, or a [`ToolFault`].
+    /// The outcome: the value as JSON, or a [`ToolFault`] as JSON. That of a fetch has bytes in it.
     pub outcome: Result<Vec<u8>, Vec<u8>>,
 }
 
@@ -106,12 +106,15 @@ pub struct ToolFault {
     pub hint: Option<String>,
     /// The tool, as `server__tool`.
     pub tool_name: Option<String>,
+    /// The grant that was missing, when that is why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing: Option<Box<MissingGrant>>,
 }
 
 impl ToolFault {
     /// A fault with a message and nothing else.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), hint: None, tool_name: None }
+        Self { code, message: message.into(), hint: None, tool_name: None, missing: None }
     }
 
     /// Adds what to do about it.
@@ -125,6 +128,13 @@ impl ToolFault {
     #[must_use]
     pub fn of_tool(mut self, name: impl Into<String>) -> Self {
         self.tool_name = Some(name.into());
+        self
+    }
+
+    /// Adds the grant that was missing.
+    #[must_use]
+    pub fn with_missing(mut self, kind: MissingKind, name: impl Into<String>) -> Self {
+        self.missing = Some(Box::new(MissingGrant { kind, name: name.into() }));
         self
     }
 
@@ -147,8 +157,8 @@ impl ToolFault {
 
 impl From<ToolFault> for RunError {
     fn from(fault: ToolFault) -> Self {
-        let ToolFault { code, message, hint, tool_name } = fault;
-        Self { hint, tool_name, ..Self::new(code, message) }
+        let ToolFault { code, message, hint, tool_name, missing } = fault;
+        Self { hint, tool_name, missing, ..Self::new(code, message) }
     }
 }
 
@@ -158,6 +168,10 @@ impl From<ToolFault> for RunError {
 pub enum GuestAsk {
     /// A tool call, answered by one [`GuestInput::Reply`].
     Call(ToolCall),
+    /// A step of a fetch, answered by one [`GuestInput::Reply`]. Only in durable runs.
+    Fetch(FetchAsk),
+    /// The code has no use for the rest of the fetch of this number. Only in durable runs.
+    FetchCancelled(u32),
     /// A timer at this time, in milliseconds since 1970. Only in durable runs.
     Timer(f64),
 }

@@ -9,6 +9,7 @@ mod encoding;
 mod error_reader;
 mod event_loop;
 mod failure;
+mod fetch;
 mod files;
 mod frames;
 mod hashes;
@@ -389,6 +390,7 @@ fn warm_library<'js>(ctx: &Ctx<'js>, current: &Rc<CurrentRun>) -> rquickjs::Resu
     locale::install(&native)?;
     files::install(ctx, &native, current)?;
     tools::install(ctx, &native, current)?;
+    fetch::install(ctx, &native, current)?;
     prelude::evaluate(ctx, &native)?;
     GuestLibrary::save(&native)
 }

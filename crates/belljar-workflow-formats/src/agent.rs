@@ -25,7 +25,7 @@ mod repeat;
 mod routes;
 mod step;
 
-use serde_json::{Value, json};
+use belljar_contract::{JsonValue, exact_json};
 
 use super::expression::{NameMap, uses};
 use super::fault::{Diagnostics, near, shortened};
@@ -88,7 +88,7 @@ pub(super) fn read(
     let mut dag = Dag {
         name: fields.text(&["name"], notes).unwrap_or_default(),
         description: fields.text(&["description"], notes),
-        output: Some(json!("{{ state }}")),
+        output: Some(exact_json!("{{ state }}")),
         ..Dag::default()
     };
     if let Some(node) = fields.take(&["state_schema"], notes) {
@@ -103,7 +103,7 @@ pub(super) fn read(
     let variables = fields.object(&["variables"], notes);
     let mut names = NameMap::default();
     if let Some(variables) = variables {
-        dag.state.insert("variables".into(), Value::Object(variables));
+        dag.state.insert("variables".into(), JsonValue::Object(variables));
         names = names.with("variables", "state.variables");
     }
     let settings = fields.take(&["settings"], notes);
@@ -167,7 +167,7 @@ fn constants(names: &NameMap) -> Vec<String> {
 }
 
 fn start() -> Task {
-    Task { merge_result: true, ..task(START, pass(json!("{{ inputs }}"))) }
+    Task { merge_result: true, ..task(START, pass(exact_json!("{{ inputs }}"))) }
 }
 
 fn task(id: &str, action: Action) -> Task {
@@ -179,7 +179,7 @@ fn task_name(node: &str) -> &str {
     if node == "end" { "end_" } else { node }
 }
 
-fn pass(value: Value) -> Action {
+fn pass(value: JsonValue) -> Action {
     Action::Pass { value }
 }
 

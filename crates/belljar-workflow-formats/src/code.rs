@@ -151,7 +151,7 @@ pub(super) fn grants(fields: &mut FieldReader<'_>, notes: &mut Diagnostics<'_>) 
             continue;
         }
         // A single name is a list of one.
-        let json = node.json();
+        let json = Value::from(&node.json());
         let set = grants.set(*grant, &json);
         if let Err(wanted) = set.or_else(|_| grants.set(*grant, &Value::Array(vec![json]))) {
             expected(node, wanted, notes);

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use serde_json::Value;
+use belljar_contract::JsonValue;
 
 /// Names and their translations.
 #[derive(Debug, Clone, Default)]
@@ -97,9 +97,9 @@ impl NameMap {
     }
 
     /// The first text of a value that looks like a reference but names no task, and stays text.
-    pub(super) fn left_as_text(value: &Value) -> Option<String> {
+    pub(super) fn left_as_text(value: &JsonValue) -> Option<String> {
         match value {
-            Value::String(text) => {
+            JsonValue::String(text) => {
                 let mut rest = text.as_str();
                 while let Some((_, reference, after)) = Reference::next(rest) {
                     if reference.is_clear() {
@@ -109,21 +109,22 @@ impl NameMap {
                 }
                 None
             }
-            Value::Array(items) => items.iter().find_map(Self::left_as_text),
-            Value::Object(map) => map.values().find_map(Self::left_as_text),
-            Value::Null | Value::Bool(_) | Value::Number(_) => None,
+            JsonValue::Array(items) => items.iter().find_map(Self::left_as_text),
+            JsonValue::Object(map) => map.values().find_map(Self::left_as_text),
+            JsonValue::Null | JsonValue::Bool(_) | JsonValue::Number(_) => None,
         }
     }
 
     /// A value with every text in it translated.
-    pub(super) fn value(&self, value: Value) -> Value {
+    pub(super) fn value(&self, value: JsonValue) -> JsonValue {
         match value {
-            Value::String(text) => Value::String(self.template(&text)),
-            Value::Array(items) => items.into_iter().map(|item| self.value(item)).collect(),
-            Value::Object(map) => {
-                map.into_iter().map(|(key, item)| (key, self.value(item))).collect()
+            JsonValue::String(text) => JsonValue::String(self.template(&text)),
+            JsonValue::Array(items) => items.into_iter().map(|item| self.value(item)).collect(),
+            JsonValue::Object(map) => {
+                let entries = map.into_iter().map(|(key, item)| (key, self.value(item)));
+                JsonValue::Object(entries.collect())
             }
-            Value::Null | Value::Bool(_) | Value::Number(_) => value,
+            JsonValue::Null | JsonValue::Bool(_) | JsonValue::Number(_) => value,
         }
     }
 
@@ -284,5 +285,5 @@ fn outputs(text: &str) -> String {
 
 /// A text as a literal of an expression.
 pub(super) fn quoted(text: &str) -> String {
-    Value::from(text).to_string()
+    JsonValue::from(text).to_string()
 }

@@ -2,7 +2,7 @@
 //! a fault.
 
 use belljar_contract::is_spelled_alike;
-use serde_json::{Map, Value};
+use belljar_contract::{JsonMap, JsonValue};
 
 use super::fault::{Diagnostics, near, shortened};
 use super::tree::{FileNode, FileTree, Position, TreeEntry};
@@ -233,15 +233,15 @@ impl<'t> FieldReader<'t> {
         &mut self,
         names: &[&'static str],
         notes: &mut Diagnostics<'_>,
-    ) -> Option<Map<String, Value>> {
+    ) -> Option<JsonMap> {
         let node = self.take(names, notes)?;
         match node.json() {
-            Value::Object(map) => Some(map),
-            Value::Null
-            | Value::Bool(_)
-            | Value::Number(_)
-            | Value::String(_)
-            | Value::Array(_) => {
+            JsonValue::Object(map) => Some(map),
+            JsonValue::Null
+            | JsonValue::Bool(_)
+            | JsonValue::Number(_)
+            | JsonValue::String(_)
+            | JsonValue::Array(_) => {
                 expected(node, "a mapping", notes);
                 None
             }

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use serde_json::Number;
+use belljar_contract::JsonNumber;
 
 use super::tree::FileTree;
 
@@ -17,10 +17,10 @@ pub(super) fn resolve(text: &str) -> FileTree {
     }
 }
 
-fn number(word: &str) -> Option<Number> {
+fn number(word: &str) -> Option<JsonNumber> {
     let radix = |digits: &str, radix| {
         let digits = digits.chars().next().filter(|c| c.is_digit(radix)).map(|_| digits)?;
-        i64::from_str_radix(digits, radix).ok().map(Number::from)
+        i128::from_str_radix(digits, radix).ok().map(JsonNumber::from)
     };
     if let Some(digits) = word.strip_prefix("0x") {
         return radix(digits, 16);
@@ -35,9 +35,12 @@ fn number(word: &str) -> Option<Number> {
     if !begins || !fits || !digits.contains(|c: char| c.is_ascii_digit()) {
         return None;
     }
-    let whole =
-        word.parse::<i64>().map(Number::from).or_else(|_| word.parse::<u64>().map(Number::from));
-    whole.ok().or_else(|| word.parse::<f64>().ok().and_then(Number::from_f64))
+    if digits.chars().all(|c| c.is_ascii_digit()) {
+        let sign = if word.starts_with('-') { "-" } else { "" };
+        let first = digits.find(|c| c != '0').unwrap_or(digits.len() - 1);
+        return JsonNumber::parse(&format!("{sign}{}", digits.get(first..)?));
+    }
+    word.parse::<f64>().ok().and_then(JsonNumber::from_f64)
 }
 
 /// Joins surrogate pairs: JSON writes a character beyond the first plane as two escapes, which YAML

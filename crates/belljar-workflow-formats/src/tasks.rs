@@ -7,7 +7,7 @@ pub(super) use kinds::is_tool_name;
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value};
+use belljar_contract::{JsonMap, JsonValue};
 
 use super::expression::NameMap;
 use super::fault::{Diagnostics, near, shortened};
@@ -203,7 +203,7 @@ impl TaskReader<'_, '_> {
         Some(Task {
             id,
             // Its own fault is reported already; tasks that depend on it are not at fault.
-            action: action.unwrap_or(Action::Pass { value: Value::Null }),
+            action: action.unwrap_or(Action::Pass { value: JsonValue::Null }),
             depends_on: depends_on.into_iter().map(|(name, _)| name).collect(),
             when,
             timeout_ms,
@@ -219,7 +219,7 @@ impl TaskReader<'_, '_> {
     }
 
     /// Translates the templates and references of a value.
-    fn values(&mut self, value: Value, at: Position) -> Value {
+    fn values(&mut self, value: JsonValue, at: Position) -> JsonValue {
         let value = self.names.value(value);
         if let Some(text) = NameMap::left_as_text(&value) {
             let message =
@@ -230,7 +230,7 @@ impl TaskReader<'_, '_> {
     }
 
     /// Translates the templates and references of a mapping.
-    fn map(&mut self, map: Map<String, Value>, at: Position) -> Map<String, Value> {
+    fn map(&mut self, map: JsonMap, at: Position) -> JsonMap {
         map.into_iter().map(|(key, value)| (key, self.values(value, at))).collect()
     }
 

@@ -4,8 +4,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use belljar_contract::{JsonMap, JsonNumber, JsonValue};
 use saphyr_parser::{Event, Parser, ScalarStyle, Span};
-use serde_json::{Map, Number, Value};
 
 use super::fault::{Diagnostics, shortened};
 use super::scalar;
@@ -48,7 +48,7 @@ pub(super) struct FileNode {
 pub(super) enum FileTree {
     Null,
     Bool(bool),
-    Number(Number),
+    Number(JsonNumber),
     Text(String),
     List(Vec<FileNode>),
     Map(Vec<TreeEntry>),
@@ -90,15 +90,15 @@ impl FileNode {
     }
 
     /// The node as JSON, without positions.
-    pub(super) fn json(&self) -> Value {
+    pub(super) fn json(&self) -> JsonValue {
         match &self.tree {
-            FileTree::Null => Value::Null,
-            FileTree::Bool(value) => Value::Bool(*value),
-            FileTree::Number(number) => Value::Number(number.clone()),
-            FileTree::Text(text) => Value::String(text.clone()),
-            FileTree::List(items) => Value::Array(items.iter().map(Self::json).collect()),
-            FileTree::Map(entries) => Value::Object(
-                entries.iter().map(|e| (e.key.clone(), e.value.json())).collect::<Map<_, _>>(),
+            FileTree::Null => JsonValue::Null,
+            FileTree::Bool(value) => JsonValue::Bool(*value),
+            FileTree::Number(number) => JsonValue::Number(number.clone()),
+            FileTree::Text(text) => JsonValue::String(text.clone()),
+            FileTree::List(items) => JsonValue::Array(items.iter().map(Self::json).collect()),
+            FileTree::Map(entries) => JsonValue::Object(
+                entries.iter().map(|e| (e.key.clone(), e.value.json())).collect::<JsonMap>(),
             ),
         }
     }

@@ -3,8 +3,8 @@
 //! Anything beyond them is refused, or fails with a code of its own, before it is journalled. So a
 //! journal can always be read back, and no input uses up the memory or time of its host.
 
+use belljar_contract::JsonValue;
 use serde::Serialize;
-use serde_json::Value;
 
 use crate::effect::{InputKind, MachineInput, TaskEnding, TaskFailure, TaskOutcome};
 
@@ -24,30 +24,32 @@ pub(crate) const INSTANCES: usize = 200_000;
 pub(crate) const STEPS: usize = 200_000;
 
 /// Whether a value is nested too deeply.
-pub(crate) fn is_deep(value: &Value) -> bool {
-    fn within(value: &Value, left: usize) -> bool {
+pub(crate) fn is_deep(value: &JsonValue) -> bool {
+    fn within(value: &JsonValue, left: usize) -> bool {
         match value {
-            Value::Array(items) => left > 0 && items.iter().all(|item| within(item, left - 1)),
-            Value::Object(map) => left > 0 && map.values().all(|item| within(item, left - 1)),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
+            JsonValue::Array(items) => left > 0 && items.iter().all(|item| within(item, left - 1)),
+            JsonValue::Object(map) => left > 0 && map.values().all(|item| within(item, left - 1)),
+            JsonValue::Null | JsonValue::Bool(_) | JsonValue::Number(_) | JsonValue::String(_) => {
+                true
+            }
         }
     }
     !within(value, DEEPEST)
 }
 
 /// The size of a value as JSON, estimated.
-pub(crate) fn bytes_of(value: &Value) -> usize {
+pub(crate) fn bytes_of(value: &JsonValue) -> usize {
     let mut bytes = 0_usize;
     let mut todo = vec![value];
     while let Some(value) = todo.pop() {
         bytes += match value {
-            Value::Null | Value::Bool(_) | Value::Number(_) => 8,
-            Value::String(text) => text.len() + 3,
-            Value::Array(items) => {
+            JsonValue::Null | JsonValue::Bool(_) | JsonValue::Number(_) => 8,
+            JsonValue::String(text) => text.len() + 3,
+            JsonValue::Array(items) => {
                 todo.extend(items);
                 2
             }
-            Value::Object(map) => {
+            JsonValue::Object(map) => {
                 todo.extend(map.values());
                 map.keys().map(|key| key.len() + 4).sum::<usize>() + 2
             }
@@ -57,7 +59,7 @@ pub(crate) fn bytes_of(value: &Value) -> usize {
 }
 
 /// Why a value cannot be a result.
-pub(crate) fn unfit(value: &Value) -> Option<TaskFailure> {
+pub(crate) fn unfit(value: &JsonValue) -> Option<TaskFailure> {
     if is_deep(value) {
         let message = format!("the result is nested more than {DEEPEST} levels deep");
         return Some(TaskFailure { lasting: true, ..TaskFailure::new("result.too_deep", message) });
@@ -115,9 +117,9 @@ pub(crate) fn bounded(input: MachineInput) -> MachineInput {
 }
 
 fn bounded_outcome(mut outcome: TaskOutcome) -> TaskOutcome {
-    let state = Value::Object(std::mem::take(&mut outcome.state));
+    let state = JsonValue::Object(std::mem::take(&mut outcome.state));
     let unfit_state = unfit(&state);
-    if let (None, Value::Object(state)) = (&unfit_state, state) {
+    if let (None, JsonValue::Object(state)) = (&unfit_state, state) {
         outcome.state = state;
     }
     outcome.ending = match outcome.ending {

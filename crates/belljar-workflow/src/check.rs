@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::rc::Rc;
 
-use serde_json::Value;
+use belljar_contract::JsonValue;
 
 use crate::bounds::{STATE_BYTES, unwritable};
 use crate::dag::{Dag, Reducer, Task};
@@ -145,7 +145,7 @@ impl Checker<'_> {
     fn state(&mut self, dag: &Dag, path: &str) {
         for (part, value) in &dag.state {
             let fits = match (reducer_of(&dag.reducers, part), value) {
-                (Reducer::Last, _) | (_, Value::Null) => true,
+                (Reducer::Last, _) | (_, JsonValue::Null) => true,
                 (Reducer::Append | Reducer::Union, value) => value.is_array(),
                 (Reducer::Merge, value) => value.is_object(),
                 (Reducer::Sum, value) => value.is_number(),

@@ -1,7 +1,7 @@
 //! Commands of people and agents to a workflow, and the answers to them.
 
+use belljar_contract::{JsonMap, JsonValue};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 use crate::dag::Task;
 
@@ -51,7 +51,7 @@ pub enum WorkflowCommand {
         /// The path of the instance.
         task: String,
         /// The arguments that change; the others stay.
-        arguments: Map<String, Value>,
+        arguments: JsonMap,
     },
     /// Answer a decision with yes.
     Approve {
@@ -59,7 +59,7 @@ pub enum WorkflowCommand {
         decision: String,
         /// A value to go with the answer: the result of an `approval` task.
         #[serde(default)]
-        value: Option<Value>,
+        value: Option<JsonValue>,
     },
     /// Answer a decision with no: the task fails, and its `on_error` applies.
     Reject {
@@ -75,10 +75,10 @@ pub enum WorkflowCommand {
         decision: String,
         /// New arguments: the task starts with them, for the first time or again after a failure.
         #[serde(default)]
-        arguments: Option<Map<String, Value>>,
+        arguments: Option<JsonMap>,
         /// A result in place of the task's own.
         #[serde(default)]
-        value: Option<Value>,
+        value: Option<JsonValue>,
     },
     /// Say what became of a task in doubt.
     Resolve {
@@ -104,7 +104,7 @@ pub enum DoubtResolution {
     /// The task took effect and had this result.
     Use {
         /// Used as if the task had returned it.
-        value: Value,
+        value: JsonValue,
     },
     /// The task counts as failed, and its `on_error` applies.
     Fail {

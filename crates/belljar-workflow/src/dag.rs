@@ -7,8 +7,8 @@ mod code;
 use std::collections::BTreeMap;
 
 use belljar_contract::{EngineName, Language, LimitsRequest, TaskGrants};
+use belljar_contract::{JsonMap, JsonValue};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 pub use code::{Code, ResultShape};
 
@@ -26,17 +26,17 @@ pub struct Dag {
     /// The purpose of the workflow, in the author's words.
     pub description: Option<String>,
     /// The inputs and their defaults.
-    pub inputs: Map<String, Value>,
+    pub inputs: JsonMap,
     /// How a new value is combined with the old one, for each part of the state.
     pub reducers: BTreeMap<String, Reducer>,
     /// The initial state, by part.
-    pub state: Map<String, Value>,
+    pub state: JsonMap,
     /// Limits, deadlines and decisions.
     pub settings: DagSettings,
     /// The tasks, in the order they were written.
     pub tasks: Vec<Task>,
     /// A template for the result of the workflow; without one, the results of the last tasks by id.
-    pub output: Option<Value>,
+    pub output: Option<JsonValue>,
 }
 
 /// How a new value is combined with the old one in the state.
@@ -161,7 +161,7 @@ pub struct Task {
     pub compensate: Option<Compensation>,
     /// Parts of the state and the templates for them; the templates may use `result`.
     #[serde(default)]
-    pub output: Map<String, Value>,
+    pub output: JsonMap,
     /// Whether the keys of the result, an object, are put into the state through the reducers,
     /// before `output`. Null changes nothing; any other result goes to `result_key`, and the task
     /// fails without one.
@@ -188,7 +188,7 @@ impl Task {
             on_error: OnError::default(),
             idempotent: None,
             compensate: None,
-            output: Map::new(),
+            output: JsonMap::new(),
             merge_result: false,
             result_key: None,
             speculate: false,
@@ -227,7 +227,7 @@ pub enum Action {
         workflow: Box<Dag>,
         /// Inputs of the inner workflow, templates.
         #[serde(default)]
-        inputs: Map<String, Value>,
+        inputs: JsonMap,
     },
     /// Wait for a duration or until a time.
     Wait(Wait),
@@ -235,7 +235,7 @@ pub enum Action {
     Pass {
         /// The result of the task, a template.
         #[serde(default)]
-        value: Value,
+        value: JsonValue,
     },
 }
 
@@ -246,7 +246,7 @@ pub struct ToolAction {
     /// The tool as `server:tool` or `server.tool`.
     pub tool: String,
     /// The arguments of the call, templates.
-    pub arguments: Map<String, Value>,
+    pub arguments: JsonMap,
 }
 
 /// An action on a session that lives across tasks.
@@ -270,7 +270,7 @@ pub enum SandboxAction {
     /// Run code in a session.
     Execute {
         /// The id of the session, a template.
-        sandbox_id: Value,
+        sandbox_id: JsonValue,
         /// The code, a template.
         code: String,
         /// Limits of this run.
@@ -280,7 +280,7 @@ pub enum SandboxAction {
     /// End a session and drop its state.
     Destroy {
         /// The id of the session, a template.
-        sandbox_id: Value,
+        sandbox_id: JsonValue,
     },
     /// List the sessions of this workflow.
     List,
@@ -290,7 +290,7 @@ pub enum SandboxAction {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Foreach {
     /// The list, a template.
-    pub items: Value,
+    pub items: JsonValue,
     /// The task for each item. It has no `depends_on`; its templates may use `item` and `index`.
     #[serde(rename = "do")]
     pub each: Box<Task>,
@@ -354,12 +354,12 @@ pub enum Wait {
     /// Wait for a duration.
     For {
         /// The duration in milliseconds, a template.
-        wait_ms: Value,
+        wait_ms: JsonValue,
     },
     /// Wait until a time.
     Until {
         /// The time in milliseconds since 1970, a template.
-        until_ms: Value,
+        until_ms: JsonValue,
     },
 }
 

@@ -15,8 +15,8 @@ mod tasks;
 
 use std::sync::Arc;
 
+use belljar_contract::JsonValue;
 use belljar_contract::WorkflowStatus;
-use serde_json::Value;
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
@@ -92,7 +92,7 @@ pub struct DriveResult {
     /// The status of the workflow at that moment.
     pub status: WorkflowStatus,
     /// The output of the workflow; null until it has completed.
-    pub output: Value,
+    pub output: JsonValue,
     /// Why the workflow failed or was aborted.
     pub failure: Option<TaskFailure>,
     /// How many batches this driver committed.

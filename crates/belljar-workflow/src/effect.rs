@@ -8,8 +8,8 @@
 use std::collections::BTreeMap;
 
 use belljar_contract::{CheckpointId, SessionId, WorkflowStatus};
+use belljar_contract::{JsonMap, JsonValue};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 use crate::command::{Acknowledgement, WorkflowCommand};
 use crate::dag::{Code, Decider, SandboxAction, ToolAction};
@@ -206,8 +206,8 @@ pub struct TaskOutcome {
     pub undo: Option<Box<SessionUndo>>,
     /// The values that the code put into `state`; they are merged into the part `context` of the workflow's
     /// state.
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
-    pub state: Map<String, Value>,
+    #[serde(default, skip_serializing_if = "JsonMap::is_empty")]
+    pub state: JsonMap,
 }
 
 /// How a rollback undoes a change to a session.
@@ -222,7 +222,7 @@ pub enum SessionUndo {
 
 impl TaskOutcome {
     /// A success with this value and nothing else.
-    pub fn done(value: Value) -> Self {
+    pub fn done(value: JsonValue) -> Self {
         Self::of(TaskEnding::Done { value })
     }
 
@@ -238,7 +238,7 @@ impl TaskOutcome {
             read_only: false,
             logs: Vec::new(),
             undo: None,
-            state: Map::new(),
+            state: JsonMap::new(),
         }
     }
 }
@@ -250,7 +250,7 @@ pub enum TaskEnding {
     /// The attempt ended with a value.
     Done {
         /// The result; null when the task gives none.
-        value: Value,
+        value: JsonValue,
     },
     /// The attempt ended without a value.
     Failed {
@@ -268,7 +268,7 @@ pub struct TaskFailure {
     pub message: String,
     /// Data that belongs to the code, such as the results that a failed foreach does have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub details: Option<Value>,
+    pub details: Option<JsonValue>,
     /// Another attempt is of no use, whatever the task's `retry` says.
     #[serde(default)]
     pub lasting: bool,
@@ -354,7 +354,7 @@ pub struct Finish {
     /// `Completed`, `Failed` or `Aborted`.
     pub status: WorkflowStatus,
     /// The rendered `output`, or the results of the last tasks by id.
-    pub output: Value,
+    pub output: JsonValue,
     /// Why the workflow failed or was aborted.
     pub failure: Option<TaskFailure>,
 }

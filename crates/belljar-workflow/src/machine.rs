@@ -34,9 +34,9 @@ mod work;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use belljar_contract::{JsonMap, JsonValue};
 use belljar_contract::{TaskStatus, WorkflowStatus};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 use crate::bounds;
 use crate::check::DagFaults;
@@ -64,7 +64,7 @@ pub struct Machine {
     /// The status the workflow will have once its running tasks have stopped.
     ending: Option<WorkflowStatus>,
     failure: Option<TaskFailure>,
-    output: Value,
+    output: JsonValue,
     branch: u32,
     /// The number of the newest input.
     taken: u64,
@@ -101,7 +101,7 @@ pub struct Machine {
     files: files::FileVersions,
     /// The permissions from the creator of the workflow. Only the performer reads them.
     #[serde(default)]
-    terms: Value,
+    terms: JsonValue,
     /// Effects outside the workflow, oldest first, for a rollback.
     traces: Vec<SideEffect>,
     rollback: Option<Box<Rollback>>,
@@ -159,7 +159,7 @@ impl Machine {
     ///
     /// `inputs` override the workflow's defaults. Faults are those of [`check`](crate::check()) and
     /// inputs that the workflow does not declare; names of tools are not checked here.
-    pub fn begin(flow: &str, dag: Dag, inputs: Map<String, Value>) -> Result<Self, DagFaults> {
+    pub fn begin(flow: &str, dag: Dag, inputs: JsonMap) -> Result<Self, DagFaults> {
         crate::check::check(&dag, None)?;
         crate::check::check_inputs(&dag, &inputs)?;
         if let Some(what) = bounds::unwritable(&inputs, bounds::STATE_BYTES) {
@@ -198,7 +198,7 @@ impl Machine {
     /// The same workflow with terms: what it is allowed, in a form only the performer reads. No
     /// command changes them.
     #[must_use]
-    pub fn with_terms(mut self, terms: Value) -> Self {
+    pub fn with_terms(mut self, terms: JsonValue) -> Self {
         self.terms = terms;
         self
     }
@@ -212,7 +212,7 @@ impl Machine {
             status: WorkflowStatus::New,
             ending: None,
             failure: None,
-            output: Value::Null,
+            output: JsonValue::Null,
             branch: 0,
             taken: 0,
             last_event: 0,
@@ -234,7 +234,7 @@ impl Machine {
             commands: BTreeMap::new(),
             replans: 0,
             files: files::FileVersions::default(),
-            terms: Value::Null,
+            terms: JsonValue::Null,
             traces: Vec::new(),
             rollback: None,
             held: false,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Number, Value};
+use belljar_contract::{JsonMap, JsonNumber, JsonValue};
 
 use crate::dag::Reducer;
 
@@ -49,17 +49,17 @@ pub fn reducer_of(reducers: &BTreeMap<String, Reducer>, part: &str) -> Reducer {
 
 /// Combines a value with a part of the state, in place.
 pub(crate) fn join(
-    state: &mut Map<String, Value>,
+    state: &mut JsonMap,
     reducer: Reducer,
     part: &str,
-    value: Value,
+    value: JsonValue,
 ) -> Result<(), StateError> {
     if reducer == Reducer::Last {
         state.insert(part.to_owned(), value);
         return Ok(());
     }
     check_fits(state, reducer, part, &value)?;
-    let slot = state.entry(part).or_insert(Value::Null);
+    let slot = state.entry(part.to_owned()).or_insert(JsonValue::Null);
     match reducer {
         Reducer::Last => *slot = value,
         Reducer::Append => add(slot, value, false),
@@ -73,12 +73,12 @@ pub(crate) fn join(
 /// Checks that a reducer can take a value, before anything is changed. A value that fits also fits
 /// after other fitting values were combined first.
 pub fn check_fits(
-    state: &Map<String, Value>,
+    state: &JsonMap,
     reducer: Reducer,
     part: &str,
-    value: &Value,
+    value: &JsonValue,
 ) -> Result<(), StateError> {
-    let held = state.get(part).unwrap_or(&Value::Null);
+    let held = state.get(part).unwrap_or(&JsonValue::Null);
     let part = || part.to_owned();
     match reducer {
         Reducer::Sum if !value.is_number() => {
@@ -100,15 +100,18 @@ pub fn check_fits(
 }
 
 /// Adds a list item by item, anything else as one item.
-fn add(slot: &mut Value, value: Value, once: bool) {
+fn add(slot: &mut JsonValue, value: JsonValue, once: bool) {
     if slot.is_null() {
-        *slot = Value::Array(Vec::new());
+        *slot = JsonValue::Array(Vec::new());
     }
-    let Value::Array(list) = slot else { return };
+    let JsonValue::Array(list) = slot else { return };
     let items = match value {
-        Value::Array(items) => items,
-        Value::Null => return,
-        item @ (Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_)) => {
+        JsonValue::Array(items) => items,
+        JsonValue::Null => return,
+        item @ (JsonValue::Bool(_)
+        | JsonValue::Number(_)
+        | JsonValue::String(_)
+        | JsonValue::Object(_)) => {
             vec![item]
         }
     };
@@ -119,34 +122,35 @@ fn add(slot: &mut Value, value: Value, once: bool) {
     }
 }
 
-fn merge(slot: &mut Value, value: Value) {
+fn merge(slot: &mut JsonValue, value: JsonValue) {
     if slot.is_null() {
-        *slot = Value::Object(Map::new());
+        *slot = JsonValue::Object(JsonMap::new());
     }
-    if let (Value::Object(held), Value::Object(given)) = (slot, value) {
+    if let (JsonValue::Object(held), JsonValue::Object(given)) = (slot, value) {
         held.extend(given);
     }
 }
 
-/// Adds two numbers; integers stay integers while they fit.
-fn sum(held: &Value, value: &Value) -> Value {
-    let whole = held.as_i64().or(held.is_null().then_some(0)).zip(value.as_i64());
+/// Adds two numbers; integers are exact while they fit into 128 bits.
+fn sum(held: &JsonValue, value: &JsonValue) -> JsonValue {
+    let integer = |value: &JsonValue| value.as_number().and_then(JsonNumber::as_i128);
+    let whole = integer(held).or(held.is_null().then_some(0)).zip(integer(value));
     if let Some(total) = whole.and_then(|(held, value)| held.checked_add(value)) {
-        return Value::from(total);
+        return JsonValue::Number(total.into());
     }
     let total = held.as_f64().unwrap_or_default() + value.as_f64().unwrap_or_default();
-    Number::from_f64(total).map_or(Value::Null, Value::Number)
+    JsonNumber::from_f64(total).map_or(JsonValue::Null, JsonValue::Number)
 }
 
 /// The kind of a value with its article, for messages.
-pub(crate) fn kind(value: &Value) -> &'static str {
+pub(crate) fn kind(value: &JsonValue) -> &'static str {
     match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "a list",
-        Value::Object(_) => "an object",
+        JsonValue::Null => "null",
+        JsonValue::Bool(_) => "a boolean",
+        JsonValue::Number(_) => "a number",
+        JsonValue::String(_) => "a string",
+        JsonValue::Array(_) => "a list",
+        JsonValue::Object(_) => "an object",
     }
 }
 

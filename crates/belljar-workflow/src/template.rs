@@ -13,13 +13,14 @@ mod python;
 mod states;
 #[cfg(test)]
 mod tests;
+mod values;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
+use belljar_contract::{JsonMap, JsonValue};
 use minijinja::value::{Value as Jinja, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, Expression, Template, UndefinedBehavior};
-use serde_json::{Map, Value};
 
 use crate::bounds::{DEEPEST as DEPTH, VALUE_BYTES, is_deep};
 
@@ -63,9 +64,9 @@ pub(crate) trait TemplateNames {
     /// The top-level names that exist.
     fn roots(&self) -> Vec<&'static str>;
     /// The whole value of a top-level name.
-    fn whole(&self, root: &str) -> Option<Value>;
+    fn whole(&self, root: &str) -> Option<JsonValue>;
     /// One part of a top-level name; `None` when it has no such part.
-    fn part(&self, root: &str, key: &str) -> Option<Value>;
+    fn part(&self, root: &str, key: &str) -> Option<JsonValue>;
     /// Whether a missing value is null or false instead of an error.
     fn lenient(&self) -> bool {
         false
@@ -73,43 +74,51 @@ pub(crate) trait TemplateNames {
 }
 
 /// A value with every template in it rendered.
-pub(crate) fn render(value: &Value, names: &dyn TemplateNames) -> Result<Value, TemplateError> {
+pub(crate) fn render(
+    value: &JsonValue,
+    names: &dyn TemplateNames,
+) -> Result<JsonValue, TemplateError> {
     let value = render_at(value, names, 0)?;
     if is_deep(&value) { Err(TemplateError::Deep) } else { Ok(value) }
 }
 
 /// An object with every template in it rendered.
 pub(crate) fn render_map(
-    map: &Map<String, Value>,
+    map: &JsonMap,
     names: &dyn TemplateNames,
-) -> Result<Map<String, Value>, TemplateError> {
+) -> Result<JsonMap, TemplateError> {
     map.iter().map(|(key, value)| Ok((key.clone(), render(value, names)?))).collect()
 }
 
 fn render_at(
-    value: &Value,
+    value: &JsonValue,
     names: &dyn TemplateNames,
     depth: usize,
-) -> Result<Value, TemplateError> {
+) -> Result<JsonValue, TemplateError> {
     if depth > DEPTH {
         return Err(TemplateError::Deep);
     }
     match value {
-        Value::String(text) => render_text(text, names),
-        Value::Array(items) => items.iter().map(|item| render_at(item, names, depth + 1)).collect(),
-        Value::Object(map) => map
+        JsonValue::String(text) => render_text(text, names),
+        JsonValue::Array(items) => {
+            items.iter().map(|item| render_at(item, names, depth + 1)).collect()
+        }
+        JsonValue::Object(map) => map
             .iter()
             .map(|(key, value)| Ok((key.clone(), render_at(value, names, depth + 1)?)))
-            .collect::<Result<Map<_, _>, _>>()
-            .map(Value::Object),
-        Value::Null | Value::Bool(_) | Value::Number(_) => Ok(value.clone()),
+            .collect::<Result<JsonMap, _>>()
+            .map(JsonValue::Object),
+        JsonValue::Null | JsonValue::Bool(_) | JsonValue::Number(_) => Ok(value.clone()),
     }
 }
 
 /// One string: the value of its expression, or text.
-pub(crate) fn render_text(text: &str, names: &dyn TemplateNames) -> Result<Value, TemplateError> {
+pub(crate) fn render_text(
+    text: &str,
+    names: &dyn TemplateNames,
+) -> Result<JsonValue, TemplateError> {
     if !is_template(text) {
-        return Ok(Value::String(text.to_owned()));
+        return Ok(JsonValue::String(text.to_owned()));
     }
     if let Some(expression) = sole_expression(text) {
         return evaluate(expression, names);
@@ -121,14 +130,14 @@ pub(crate) fn render_text(text: &str, names: &dyn TemplateNames) -> Result<Value
     let mut out = RenderBuffer(Vec::new());
     unbroken(text, || template.render_captured_to(context, &mut out).map(drop))?
         .map_err(|error| explain(text, &error, &mentioned, names))?;
-    Ok(Value::String(String::from_utf8_lossy(&out.0).into_owned()))
+    Ok(JsonValue::String(String::from_utf8_lossy(&out.0).into_owned()))
 }
 
 /// The value of an expression.
 pub(crate) fn evaluate(
     expression: &str,
     names: &dyn TemplateNames,
-) -> Result<Value, TemplateError> {
+) -> Result<JsonValue, TemplateError> {
     let source = guard::expression(expression);
     let compiled = compiled(expression, &source, environment_of(names))?;
     let mentioned = mentioned_in_expression(expression, &compiled);
@@ -139,29 +148,26 @@ pub(crate) fn evaluate(
     })?
     .map_err(|error| explain(expression, &error, &mentioned, names))?;
     if value.is_undefined() && names.lenient() {
-        return Ok(Value::Null);
+        return Ok(JsonValue::Null);
     }
     if value.is_undefined() {
         let error = Error::new(ErrorKind::UndefinedError, "undefined value");
         return Err(explain(expression, &error, &mentioned, names));
     }
-    serde_json::to_value(&value).map_err(|error| TemplateError::Broken {
-        what: error.to_string(),
-        template: expression.to_owned(),
-    })
+    values::exact(&value).map_err(|error| broken(expression, &error))
 }
 
 /// Whether a condition holds: empty, zero, null and false do not.
 pub(crate) fn holds(condition: &str, names: &dyn TemplateNames) -> Result<bool, TemplateError> {
     let value = evaluate(bare(condition), names)?;
     Ok(match value {
-        Value::Null => false,
-        Value::Bool(value) => value,
-        Value::Number(number) => number.as_f64() != Some(0.0),
+        JsonValue::Null => false,
+        JsonValue::Bool(value) => value,
+        JsonValue::Number(number) => number.as_f64() != Some(0.0),
         // The text of a template that was meant as a condition.
-        Value::String(text) => !matches!(text.as_str(), "" | "false" | "False"),
-        Value::Array(items) => !items.is_empty(),
-        Value::Object(map) => !map.is_empty(),
+        JsonValue::String(text) => !matches!(text.as_str(), "" | "false" | "False"),
+        JsonValue::Array(items) => !items.is_empty(),
+        JsonValue::Object(map) => !map.is_empty(),
     })
 }
 
@@ -349,7 +355,7 @@ fn context(mentioned: &BTreeSet<String>, names: &dyn TemplateNames) -> BTreeMap<
         let found = steps.next().and_then(|key| Some((key, names.part(root, key)?)));
         match (parts.entry(root).or_insert_with(|| Some(BTreeMap::new())), found) {
             (Some(map), Some((key, value))) => {
-                map.insert(key.to_owned(), Jinja::from_serialize(&value));
+                map.insert(key.to_owned(), values::jinja(value));
             }
             // A missing part may be a method, which needs the whole value.
             (slot, _) => *slot = None,
@@ -358,8 +364,8 @@ fn context(mentioned: &BTreeSet<String>, names: &dyn TemplateNames) -> BTreeMap<
     let mut context = BTreeMap::new();
     for (root, map) in parts {
         let value = match map {
-            Some(map) => Some(Jinja::from_serialize(&map)),
-            None => names.whole(root).map(|value| Jinja::from_serialize(&value)),
+            Some(map) => Some(Jinja::from_iter(map)),
+            None => names.whole(root).map(values::jinja),
         };
         if let Some(value) = value {
             context.insert(root.to_owned(), value);
@@ -435,13 +441,13 @@ fn missing(path: &str, names: &dyn TemplateNames) -> Option<(String, Vec<String>
     };
     let mut walked = (*root).to_owned();
     for step in rest {
-        let Value::Object(mut map) = value else { return None };
+        let JsonValue::Object(mut map) = value else { return None };
         if is_template_method(step) && !map.contains_key(*step) {
             return None;
         }
         let before = std::mem::take(&mut walked);
         walked = format!("{before}.{step}");
-        match map.remove(*step) {
+        match map.remove(step) {
             Some(next) => value = next,
             None => {
                 let keys: Vec<String> = map.into_iter().map(|(key, _)| key).collect();

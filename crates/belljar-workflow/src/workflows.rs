@@ -1,9 +1,10 @@
 //! Workflows from the outside: create, command, watch, fork, inspect. None of it needs a claim.
 
+use belljar_contract::json_value;
 use std::{sync::Arc, time::Duration};
 
 use belljar_contract::WorkflowStatus;
-use serde_json::{Map, Value};
+use belljar_contract::{JsonMap, JsonValue};
 use thiserror::Error;
 
 use crate::{
@@ -32,11 +33,11 @@ pub struct NewWorkflow {
     /// The tasks and their dependencies.
     pub dag: Dag,
     /// Values for the workflow's inputs.
-    pub inputs: Map<String, Value>,
+    pub inputs: JsonMap,
     /// The initial files of the workflow.
     pub files: WorkflowFiles,
     /// The permissions of the workflow, in a form that only its performer reads: [`Machine::with_terms`].
-    pub terms: Value,
+    pub terms: JsonValue,
 }
 
 /// Why an operation on a workflow failed.
@@ -120,7 +121,7 @@ impl<S: WorkflowStore> Workflows<S> {
         }
         for waiting in loaded.commands {
             let QueuedCommand { id, sender, body, .. } = waiting;
-            match serde_json::from_slice(&body) {
+            match json_value::from_slice(&body) {
                 // The state after it is another one.
                 Ok(WorkflowCommand::RollBack { .. }) => return Ok(None),
                 Ok(command) => drop(apply(InputKind::Command { id, by: sender, command })),
@@ -238,7 +239,7 @@ fn read<T: serde::de::DeserializeOwned>(
     what: &str,
     body: &[u8],
 ) -> Result<T, WorkflowError> {
-    serde_json::from_slice(body).map_err(|error| {
+    json_value::from_slice(body).map_err(|error| {
         let reason = format!("cannot read {what}: {error}");
         DriveError::Damaged { flow: flow.to_owned(), reason }.into()
     })

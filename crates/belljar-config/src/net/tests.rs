@@ -85,57 +85,55 @@ fn n1_a_project_alone_allows_nothing() {
     assert_eq!(ignored.len(), 2, "{ignored:?}");
 }
 
+/// Faults of the user's own file.
+const USER_FAULTS: [(&str, &str); 9] = [
+    (
+        "allow = [\n'ok.test',\n'https://a.test']",
+        "user.toml, line 4: net.allow: `https://a.test`: name a host, not a URL, as in example.org or \
+             example.org:8443",
+    ),
+    (
+        "deny = ['127.1']",
+        "user.toml, line 2: net.deny: `127.1`: write an IPv4 address as four decimal numbers, \
+             an IPv6 address in brackets",
+    ),
+    (
+        "allow = [{ host = 'a.test', paths = ['x'] }]",
+        "user.toml, line 2: net.allow: `a.test`: `x`: a path must begin with /",
+    ),
+    (
+        "ask = [{ host = 'a.test', methods = [] }]",
+        "user.toml, line 2: net.ask: `a.test`: `methods` is empty; leave it out to mean all",
+    ),
+    (
+        "allow = [{ host = 'a.test', methods = ['TRACE'] }]",
+        "user.toml, line 2: net.allow: `a.test`: the method `TRACE` cannot be allowed",
+    ),
+    (
+        "allow = [{ host = '*.a.test', methods = ['GET'], paths = ['/x'], headers = { X = 'y' } }]",
+        "user.toml, line 2: net.allow: `*.a.test`: headers need an exact host, not a pattern",
+    ),
+    (
+        "allow = [{ host = 'a.test', methods = ['GET'], paths = ['/x'], headers = { Host = 'y' } }]",
+        "user.toml, line 2: net.allow: `a.test`: the header \"Host\" cannot be set",
+    ),
+    (
+        "deny = [{ host = 'a.test', private = true }]",
+        "user.toml, line 2: net.deny: `a.test`: a rule that denies has only `host`, `methods` and `paths`",
+    ),
+    (
+        "allow = [{ host = 'a.test', each = true }]",
+        "user.toml, line 2: net.allow: `a.test`: `each` belongs to rules under `ask`",
+    ),
+];
+
 #[test]
 fn n1_faults_name_the_file_and_the_line() {
     let headers = "{ host = 'a.test', methods = ['GET'], paths = ['/x'], headers = { X = 'y' } }";
+    for (user, expected) in USER_FAULTS {
+        assert_eq!(error(user, ""), expected, "{user}");
+    }
     for (user, project, expected) in [
-        (
-            "allow = [\n'ok.test',\n'https://a.test']",
-            "",
-            "user.toml, line 4: net.allow: `https://a.test`: name a host, not a URL, as in example.org or \
-             example.org:8443",
-        ),
-        (
-            "deny = ['127.1']",
-            "",
-            "user.toml, line 2: net.deny: `127.1`: write an IPv4 address as four decimal numbers, \
-             an IPv6 address in brackets",
-        ),
-        (
-            "allow = [{ host = 'a.test', paths = ['x'] }]",
-            "",
-            "user.toml, line 2: net.allow: `a.test`: `x`: a path must begin with /",
-        ),
-        (
-            "ask = [{ host = 'a.test', methods = [] }]",
-            "",
-            "user.toml, line 2: net.ask: `a.test`: `methods` is empty; leave it out to mean all",
-        ),
-        (
-            "allow = [{ host = 'a.test', methods = ['TRACE'] }]",
-            "",
-            "user.toml, line 2: net.allow: `a.test`: the method `TRACE` cannot be allowed",
-        ),
-        (
-            "allow = [{ host = '*.a.test', methods = ['GET'], paths = ['/x'], headers = { X = 'y' } }]",
-            "",
-            "user.toml, line 2: net.allow: `*.a.test`: headers need an exact host, not a pattern",
-        ),
-        (
-            "allow = [{ host = 'a.test', methods = ['GET'], paths = ['/x'], headers = { Host = 'y' } }]",
-            "",
-            "user.toml, line 2: net.allow: `a.test`: the header \"Host\" cannot be set",
-        ),
-        (
-            "deny = [{ host = 'a.test', private = true }]",
-            "",
-            "user.toml, line 2: net.deny: `a.test`: a rule that denies has only `host`, `methods` and `paths`",
-        ),
-        (
-            "allow = [{ host = 'a.test', each = true }]",
-            "",
-            "user.toml, line 2: net.allow: `a.test`: `each` belongs to rules under `ask`",
-        ),
         (
             "",
             &*format!("\nallow = [{headers}]"),

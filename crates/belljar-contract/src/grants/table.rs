@@ -180,7 +180,7 @@ grant_table! {
     }
     /// Hosts to reach, `host` or `host:port`.
     Net {
-        net: Hosts, also: &["allow_network"], needs: Some(EngineAbility::OpensConnections),
+        net: Hosts, also: &["allow_network"], needs: None,
         flag: Some(GrantFlag {
             name: "net", value_name: "HOST[:PORT]",
             help: "Host the code may reach, through a proxy: a name, *.NAME or an address",

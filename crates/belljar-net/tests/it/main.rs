@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test program")]
 
 mod credentials;
+mod fetch;
 mod http;
 mod pauses;
 mod requests;

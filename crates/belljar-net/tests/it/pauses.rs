@@ -2,7 +2,7 @@
 
 use std::{future::Future, io::ErrorKind, sync::Arc};
 
-use belljar_net::{ConnectionOutcome, NetLimits, Proxy, refuse_all};
+use belljar_net::{ConnectionOutcome, NetLimits, RunConnections, refuse_all};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
@@ -12,7 +12,7 @@ use crate::support::{LocalNames, Log, Setup, echo_server, local_rules, small_lim
 
 /// A proxy, its log and its listener, and a server that it leads to.
 struct Paused {
-    proxy: Proxy,
+    proxy: RunConnections,
     log: Arc<Log>,
     listener: TcpListener,
     server: u16,
@@ -23,7 +23,8 @@ impl Paused {
         let server = echo_server().await;
         let setup = Setup { limits, ..Setup::of(local_rules(&[format!("127.0.0.1:{server}")])) };
         let log = Log::of(&setup);
-        let proxy = Proxy::new(setup.context(Arc::new(LocalNames::default()), log.clone()));
+        let proxy =
+            RunConnections::new(setup.context(Arc::new(LocalNames::default()), log.clone()));
         Self { proxy, log, listener: TcpListener::bind("127.0.0.1:0").await.unwrap(), server }
     }
 

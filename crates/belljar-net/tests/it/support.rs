@@ -10,9 +10,9 @@ use std::{
 };
 
 use belljar_net::{
-    ConnectionApprover, ConnectionEvent, ConnectionLog, ConnectionOutcome, DomainName,
+    ConnectionApprover, ConnectionEvent, ConnectionLog, ConnectionOutcome, DomainName, FetchClient,
     ForbiddenPorts, HostPattern, LogFailure, NetLimits, NetPolicy, NetRule, NetRules, NoApprover,
-    NoForbiddenPorts, ProxyContext, Resolver, RunAuthority, TlsClient, serve,
+    NoForbiddenPorts, ProxyContext, Resolver, RunAuthority, RunConnections, TlsClient,
 };
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -57,6 +57,8 @@ impl ConnectionLog for Log {
 /// A proxy on loopback.
 pub(crate) struct Proxy {
     pub(crate) address: SocketAddr,
+    /// Makes requests within the same bounds.
+    pub(crate) fetches: Arc<FetchClient>,
     names: Arc<LocalNames>,
     log: Arc<Log>,
     stop: oneshot::Sender<()>,
@@ -135,10 +137,15 @@ impl Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel();
-        let serving = tokio::spawn(serve(listener, context, async {
-            let _ = stopped.await;
-        }));
-        Self { address, names, log, stop, serving }
+        let connections = RunConnections::new(context);
+        let fetches = Arc::new(FetchClient::new(&connections));
+        let serving = tokio::spawn(async move {
+            let stopped = async {
+                let _ = stopped.await;
+            };
+            connections.serve(&listener, stopped).await
+        });
+        Self { address, fetches, names, log, stop, serving }
     }
 
     pub(crate) async fn connect(&self) -> TcpStream {
@@ -157,6 +164,7 @@ impl Proxy {
     /// Ends the proxy; then everything is recorded.
     pub(crate) async fn stop(self) -> Reports {
         let _ = self.stop.send(());
+        self.fetches.close().await;
         self.serving.await.unwrap().unwrap();
         let events = self.log.events();
         let resolved = self.names.resolved.lock().unwrap().clone();

@@ -24,8 +24,8 @@ impl belljar_tools::CallObserver for ClientObserver {
     }
 
     fn approval_waits(&self, notice: &ApprovalNotice) {
-        let (scopes, project) = (notice.scopes.clone(), notice.project.clone());
-        self.observer.approval(request(notice.asked.clone(), scopes, project));
+        let place = (notice.project.clone(), notice.state_dir.clone());
+        self.observer.approval(request(notice.asked.clone(), notice.scopes.clone(), place));
     }
 
     fn approval_over(&self, id: &ApprovalId) {

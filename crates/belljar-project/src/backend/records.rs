@@ -66,14 +66,15 @@ impl Records for ProjectBackend {
 /// An approval as clients see it.
 pub(super) fn stored_request(asked: NewApproval, bridge: Option<&Bridge>) -> ApprovalRequest {
     let scopes = bridge.map(|bridge| bridge.scopes(&asked)).unwrap_or_default();
-    request(asked, scopes, bridge.and_then(Bridge::project))
+    let place = bridge.map(|bridge| (bridge.project(), bridge.state_dir()));
+    request(asked, scopes, place.unwrap_or_default())
 }
 
-/// An approval with the scopes that a yes may have, and the root of its project.
+/// An approval with the scopes that a yes may have, the root of its project and a state directory elsewhere.
 pub(super) fn request(
     asked: NewApproval,
     scopes: Vec<ConsentScope>,
-    project: Option<String>,
+    (project, state_dir): (Option<String>, Option<String>),
 ) -> ApprovalRequest {
     let kind = asked.question.kind();
     let verb = match kind {
@@ -81,9 +82,10 @@ pub(super) fn request(
         ApprovalKind::InDoubt => "retry",
     };
     ApprovalRequest {
-        command: decision_command(verb, &asked.id, project.as_deref()),
+        command: decision_command(verb, &asked.id, project.as_deref(), state_dir.as_deref()),
         scopes,
         project,
+        state_dir,
         id: asked.id,
         kind,
         message: kind.message(),

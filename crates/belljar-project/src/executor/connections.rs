@@ -16,12 +16,12 @@ use belljar_net::NetRefusal;
 use belljar_runtime::{ConnectionEvent, ConnectionLog, ConnectionOutcome, LogFailure};
 use belljar_server::{BackgroundMeter, ConnectionMeasurement};
 use belljar_store::{AuditId, AuditRow, Lease, SENT, Store, StoreError};
-use belljar_tools::connection_row;
+use belljar_tools::{connection_row, sent_row};
 
 use super::now_ms;
 
 /// Writes the connections of one run to the audit log of its project. If the run keeps a journal, the
-/// journal says so before the first of them: the run cannot be replayed after that.
+/// journal says so before the first one that is not a fetch: the run cannot be replayed after that.
 #[derive(Debug)]
 pub(super) struct AuditedConnections {
     store: Store,
@@ -51,7 +51,7 @@ impl AuditedConnections {
         self.measure(event);
         let outcome = match &event.outcome {
             ConnectionOutcome::Allowed => {
-                let id = self.begin(self.row(event, SENT.to_owned())).await?;
+                let id = self.begin(self.row(event, SENT.to_owned()), event.fetch).await?;
                 self.open().insert(event.connection, (id, Instant::now()));
                 return Ok(());
             }
@@ -72,8 +72,12 @@ impl AuditedConnections {
     }
 
     /// Writes the row of a connection that is about to be made; it is on disk before the name is resolved.
-    async fn begin(&self, row: AuditRow) -> Result<AuditId, StoreError> {
+    async fn begin(&self, row: AuditRow, fetch: Option<u32>) -> Result<AuditId, StoreError> {
         let Some(lease) = &self.lease else { return self.store.begin_audit(row).await };
+        if let Some(fetch) = fetch {
+            // It is replayed from the journal, which has to say that it may have happened.
+            return self.store.append_sent(lease, vec![sent_row(fetch)], row, now_ms()).await;
+        }
         let rows = match self.is_journalled.load(Ordering::SeqCst) {
             true => Vec::new(),
             false => vec![connection_row()],

@@ -14,7 +14,7 @@ use super::{
     abort::Abort,
     clock_note::ClockNote,
     finish::OpenRun,
-    network::{NetworkPlan, RunInputs},
+    network::{NetworkPlan, RunFetchPort, RunInputs},
     now_ms, serve,
     stored::StoredRequest,
     this_process,
@@ -83,16 +83,23 @@ impl Executor {
             execution.observer.run_begins(&id);
             return not_durable(id, "there is no bridge to keep a journal of");
         }
-        if execution.durability == RunDurability::Always && !request.grants.net.is_empty() {
+        if execution.durability == RunDurability::Always
+            && !request.grants.net.is_empty()
+            && !request.engine().row().fetches
+        {
             execution.observer.run_begins(&id);
-            let message = "a durable run cannot have connections: they cannot be replayed";
+            let message = format!(
+                "a durable run of {} cannot reach hosts: its connections cannot be replayed",
+                request.engine()
+            );
             let error = RunError::new(ErrorCode::RequestInvalid, message)
-                .with_hint("omit `durable`, or fetch through an MCP tool");
+                .with_hint("omit `durable`, or use `fetch` in TypeScript or Python");
             return RunResult::not_run(id, RunStatus::Failed, error);
         }
         let mut stored = StoredRequest::of(request, tools, *max_output_tokens);
         stored.hosts.clone_from(&execution.hosts);
         stored.report = Some(run.tools.clone());
+        stored.has_no_sockets = execution.durability == RunDurability::Always;
         let started_ms = now_ms();
         let seed = seed();
         // Before it is in the store, so that no host finds it there without an owner.
@@ -171,16 +178,9 @@ impl Executor {
         let active = active.ok_or_else(|| still_running(owner))?;
         let RunRecord { summary, code, request_json, .. } = record;
         let stored: StoredRequest = serde_json::from_str(&request_json).map_err(unreadable)?;
-        let tools = stored.tools.clone();
         let max_output_tokens = stored.max_output_tokens;
         let report = stored.report.clone().unwrap_or_default();
-        let execution = Execution {
-            hosts: stored.hosts.clone(),
-            tools,
-            max_output_tokens,
-            observer,
-            ..Execution::new(stored.into_request(code), summary.caller)
-        };
+        let execution = Execution { observer, ..stored.into_execution(code, summary.caller) };
         let seen = Lease { run_id: id.clone(), fence: summary.fence };
         let lease = match store.claim_run(seen, &this_process(), why, now_ms()).await {
             Ok(lease) => lease,
@@ -233,12 +233,13 @@ impl Executor {
         };
         let (request, context, listener) = execution.into_parts(&id, None);
         let began_ms = durable.now_ms;
-        let (tools, BridgeLink { asks, inputs }) = ToolLink::pair(Some(durable));
+        let (tools, BridgeLink { asks, inputs, fetches }) = ToolLink::pair(Some(durable));
         let inputs = RunInputs::new(inputs);
         let network = NetworkPlan::options(plan, Some(bridge), Some(inputs.clone()));
         let sink = move |input| inputs.send(input);
         let journal = (store.clone(), lease.clone());
         let calls = RunBridge::durable(bridge, context, journal, began_ms, sink).await?;
+        let calls = calls.with_fetches(Arc::new(RunFetchPort(fetches)));
         let options = RunOptions { id: Some(id), tools: Some(tools), listener, network };
         let run = self.sandbox.host.run_with(request, options, abort);
         let (mut result, finished) = tokio::join!(run, serve(calls, asks));

@@ -14,13 +14,16 @@ use belljar_contract::{RunError, RunId, SessionId};
 use belljar_net::{
     ConnectionAnswer, ConnectionApprover, ConnectionQuestion, NetRules, RequestSummary,
 };
-use belljar_runtime::{ConnectionLog, GuestInput, InputSender, NetworkOptions};
+use belljar_runtime::{
+    ConnectionLog, FetchAsk, FetchSender, GuestInput, InputSender, NetworkOptions, SocketAccess,
+    ToolFault,
+};
 use belljar_store::Lease;
-use belljar_tools::{AskedAction, Bridge, RunContext, ToolGrants};
+use belljar_tools::{AskedAction, Bridge, FetchPort, RunContext, ToolGrants};
 use serde_json::json;
 use tokio::sync::OnceCell;
 
-use super::{Execution, Executor, connections::AuditedConnections};
+use super::{Execution, Executor, RunDurability, connections::AuditedConnections};
 use crate::{Session, network::host_patterns};
 
 /// What the network of a run needs of its execution.
@@ -37,6 +40,10 @@ pub(super) struct RunInputs {
     inputs: InputSender,
     waiting: Mutex<u32>,
 }
+
+/// Has the fetches of a durable run made by the run itself.
+#[derive(Debug)]
+pub(super) struct RunFetchPort(pub(super) FetchSender);
 
 /// Asks a person about connections and requests of one run.
 #[derive(Debug)]
@@ -100,7 +107,14 @@ impl Executor {
             code: String::new(),
             observer: execution.observer.clone(),
         };
-        NetworkPlan { options: NetworkOptions { log, ..NetworkOptions::default() }, run }
+        // A run that has to be replayed has no sockets.
+        let sockets = match execution.durability {
+            RunDurability::Always => SocketAccess::Refused,
+            RunDurability::IfAsked | RunDurability::UntilConnected | RunDurability::Never => {
+                SocketAccess::Allowed
+            }
+        };
+        NetworkPlan { options: NetworkOptions { log, sockets, ..NetworkOptions::default() }, run }
     }
 
     /// The rules for code that is granted these hosts. `flags` are the hosts that the operator's flags allow;
@@ -175,6 +189,19 @@ impl PersonWait<'_> {
 impl Drop for PersonWait<'_> {
     fn drop(&mut self) {
         self.turn(false);
+    }
+}
+
+impl FetchPort for RunFetchPort {
+    fn perform(
+        &self,
+        ask: FetchAsk,
+    ) -> Pin<Box<dyn Future<Output = Result<Vec<u8>, ToolFault>> + Send + '_>> {
+        Box::pin(self.0.perform(ask))
+    }
+
+    fn cancel(&self, fetch: u32) {
+        self.0.cancel(fetch);
     }
 }
 

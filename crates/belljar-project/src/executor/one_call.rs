@@ -11,7 +11,7 @@ use belljar_contract::{ErrorCode, RecordedWork, RunError, RunId, RunResult, RunS
 use belljar_runtime::StopReason;
 use belljar_store::{ClaimReason, Lease, NewRun, RunRecord, Store, StoreError};
 use belljar_tools::{CallArguments, CallObserver, RunContext, ToolGrants, ToolValue};
-use serde_json::{Value, value::RawValue};
+use serde_json::value::RawValue;
 
 use super::{
     Executor,
@@ -120,12 +120,12 @@ impl Executor {
         run: &RunContext,
         tool: &str,
         arguments: CallArguments,
-    ) -> Result<Value, RunError> {
+    ) -> Result<ToolValue, RunError> {
         let Some(bridge) = &self.bridge else {
             return Err(RunError::new(ErrorCode::ToolUnknown, "this project has no tools"));
         };
         let called = bridge.call(run, tool, arguments).await;
-        let outcome = called.map(ToolValue::into_value).map_err(RunError::from);
+        let outcome = called.map_err(RunError::from);
         leave(&run.run_id, outcome.as_ref().err());
         outcome
     }

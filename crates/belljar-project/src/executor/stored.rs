@@ -1,6 +1,6 @@
 //! The stored form of a request, from which its run can be started again.
 
-use std::path::PathBuf;
+use std::{mem, path::PathBuf};
 
 use belljar_contract::{
     CommitExecutable, EngineName, Grants, Language, Limits, RunRequest, ToolReport, Workspace,
@@ -8,6 +8,8 @@ use belljar_contract::{
 use belljar_tools::ToolGrants;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+
+use super::{Execution, RunDurability};
 
 /// All of a request except its code, which has its own column.
 #[derive(Debug, Serialize, Deserialize)]
@@ -30,6 +32,9 @@ pub(super) struct StoredRequest {
     /// The hosts that the operator's flags allowed. They do not count when two requests are compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) hosts: Option<Vec<String>>,
+    /// It reaches hosts by `fetch` alone, so that it can be replayed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) has_no_sockets: bool,
     pub(super) tools: ToolGrants,
     pub(super) max_output_tokens: Option<u32>,
     /// The tools it was offered. They do not count when two requests are compared.
@@ -66,10 +71,23 @@ impl StoredRequest {
             workspace: workspace.map(|workspace| (workspace.path, workspace.commit)),
             executable: executable.unwrap_or_default(),
             hosts: None,
+            has_no_sockets: false,
             tools: tools.clone(),
             max_output_tokens,
             report: None,
         }
+    }
+
+    /// The execution again.
+    pub(super) fn into_execution(mut self, code: String, caller: String) -> Execution {
+        let (hosts, tools) = (self.hosts.take(), mem::take(&mut self.tools));
+        let max_output_tokens = self.max_output_tokens;
+        let durability = match self.has_no_sockets {
+            true => RunDurability::Always,
+            false => RunDurability::IfAsked,
+        };
+        let new = Execution::new(self.into_request(code), caller);
+        Execution { hosts, durability, tools, max_output_tokens, ..new }
     }
 
     /// The request again. Its engine is stated, so that the configuration of today does not change the

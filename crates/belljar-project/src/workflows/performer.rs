@@ -6,6 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use belljar_contract::JsonValue;
 use belljar_contract::RunResult;
 use belljar_server::TaskMeasurement;
 use belljar_tools::crash_point;
@@ -13,7 +14,6 @@ use belljar_workflow::{
     CommitPoint, Job, Performer, SandboxAction, SqliteWorkflowStore, TaskEnding, TaskFailure,
     TaskOutcome, TaskStart, TaskWork, WorkflowCommand,
 };
-use serde_json::Value;
 
 use super::{
     WorkflowOptions, WorkflowPermissions,
@@ -62,7 +62,7 @@ impl TaskPerformer {
         &self,
         flow: &str,
         caller: &str,
-        terms: &Value,
+        terms: &JsonValue,
         tools: &BTreeSet<String>,
     ) {
         let driven = DrivenWorkflow {

@@ -2,13 +2,14 @@
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
+use belljar_contract::JsonValue;
 use belljar_contract::{
     Access, Grant, GrantAsk, GrantValue, Grants, Language, NameRule, TaskGrants, contained,
+    json_value,
 };
 use belljar_net::NetRules;
 use belljar_workflow::{Task, TaskFailure};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use super::{ProjectWorkflowError, walk};
 use crate::{
@@ -50,13 +51,13 @@ pub struct WorkflowPermissions {
 
 impl WorkflowPermissions {
     /// The JSON that is stored with a workflow.
-    pub(super) fn kept(&self) -> Value {
-        serde_json::to_value(self).unwrap_or_default()
+    pub(super) fn kept(&self) -> JsonValue {
+        json_value::to_value(self).unwrap_or_default()
     }
 
     /// Parses the stored JSON; unreadable JSON permits nothing.
-    pub(super) fn of(kept: &Value) -> Self {
-        serde_json::from_value(kept.clone()).unwrap_or_default()
+    pub(super) fn of(kept: &JsonValue) -> Self {
+        json_value::from_value(kept.clone()).unwrap_or_default()
     }
 
     /// Rejects a workflow with a task whose code may not run.

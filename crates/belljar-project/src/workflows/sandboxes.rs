@@ -12,11 +12,11 @@ use std::{
 use belljar_contract::{
     CheckpointId, EngineName, Language, LimitsRequest, RunRequest, RunStatus, SessionId, TaskGrants,
 };
+use belljar_contract::{JsonValue, exact_json};
 use belljar_runtime::{SessionSpec, run_id};
 use belljar_workflow::{
     Job, SandboxAction as Action, SessionUndo, TaskFailure, TaskOutcome, TaskWork,
 };
-use serde_json::{Value, json};
 use tokio::sync::Mutex as AsyncMutex;
 
 use super::{
@@ -99,10 +99,10 @@ impl TaskPerformer {
                     turn: Arc::default(),
                     is_destroyed: false,
                 });
-                let sandbox_id = Value::from(id.as_str());
+                let sandbox_id = JsonValue::from(id.as_str());
                 let action = Action::Destroy { sandbox_id };
                 let undo = Some(Box::new(SessionUndo::By(TaskWork::Sandbox { action })));
-                let made = json!({ "sandbox_id": id, "language": language });
+                let made = exact_json!({ "sandbox_id": id, "language": language });
                 TaskOutcome { read_only: true, undo, ..TaskOutcome::done(made) }
             }
             Err(error) => {
@@ -153,7 +153,7 @@ impl TaskPerformer {
     async fn end_sandbox(&self, driven: &DrivenWorkflow, id: &SessionId) -> TaskOutcome {
         let was_there = driven.mark_destroyed(id);
         let destroyed = was_there && self.sessions.destroy(id).await.is_ok();
-        let output = json!({ "destroyed": destroyed, "sandbox_id": id });
+        let output = exact_json!({ "destroyed": destroyed, "sandbox_id": id });
         let undo = destroyed.then(|| {
             let message = format!("sandbox {id} was destroyed and cannot be restored");
             Box::new(SessionUndo::Not(TaskFailure::new("sandbox.destroyed", message)))
@@ -166,7 +166,7 @@ impl TaskPerformer {
         for own in driven.live_sandboxes() {
             let Ok(kept) = self.sessions.get(&own.id).await else { continue };
             let info = kept.session.info();
-            all.push(json!({
+            all.push(exact_json!({
                 "sandbox_id": own.id,
                 "language": info.language.as_str(),
                 "created_ms": info.created_ms,
@@ -174,7 +174,7 @@ impl TaskPerformer {
                 "expires_ms": kept.expires_ms(),
             }));
         }
-        TaskOutcome { read_only: true, ..TaskOutcome::done(json!({ "sandboxes": all })) }
+        TaskOutcome { read_only: true, ..TaskOutcome::done(exact_json!({ "sandboxes": all })) }
     }
 
     /// Restores a session to its state before a task used it.
@@ -190,7 +190,7 @@ impl TaskPerformer {
         };
         let _turn = own.turn.lock().await;
         match kept.session.rollback(checkpoint).await {
-            Ok(()) => TaskOutcome { read_only: true, ..TaskOutcome::done(Value::Null) },
+            Ok(()) => TaskOutcome { read_only: true, ..TaskOutcome::done(JsonValue::Null) },
             Err(error) => {
                 let message = format!("cannot restore sandbox {id}: {}", error.message);
                 lasting(error.code.as_str(), message)
@@ -276,7 +276,7 @@ async fn before_use(id: &SessionId, kept: &KeptSession) -> SessionUndo {
     }
 }
 
-fn session_id(id: &Value) -> SessionId {
+fn session_id(id: &JsonValue) -> SessionId {
     id.as_str().map_or_else(|| id.to_string().into(), SessionId::from)
 }
 

@@ -1,14 +1,21 @@
 //! Converts the result of a run into the result of the task that started it.
 
-use belljar_contract::{Audience, ErrorKind, MissingKind, RunError, RunResult, RunStatus};
+use belljar_contract::{
+    Audience, ErrorKind, JsonMap, JsonValue, MissingKind, RunError, RunResult, RunStatus,
+    exact_json, json_value,
+};
+use belljar_tools::ToolValue;
 use belljar_workflow::{ResultShape, TaskFailure, TaskOutcome};
-use serde_json::{Map, Value, json, value::RawValue};
+use serde_json::value::RawValue;
 
 use super::{performer::cancelled, tools::Watch};
 
 /// Log lines stored with the workflow, and characters of each.
 const LINES: usize = 100;
 const LETTERS: usize = 2000;
+/// The log of a task whose result is marked lossy.
+const LOSSY: &str = "[lossy] JSON cannot hold the value as the code returned it: a number became null, half a \
+                     character was replaced, or keys with the same text became one";
 
 /// Whether it is unknown if a call of the run happened. The run stopped for that, or its code got this
 /// error after an earlier host had ended in the middle of the call.
@@ -32,8 +39,8 @@ pub(super) fn move_error_up(mut result: RunResult) -> RunResult {
 }
 
 /// The entries that the code put into `state`.
-pub(super) fn state(result: &RunResult) -> Map<String, Value> {
-    serde_json::from_str(result.state.get()).unwrap_or_default()
+pub(super) fn state(result: &RunResult) -> JsonMap {
+    json_value::from_str(result.state.get()).unwrap_or_default()
 }
 
 /// The task's outcome. `was_begun`: an earlier host may have made calls already.
@@ -46,12 +53,15 @@ pub(super) fn outcome(
     // A replay does not show the calls that were made before.
     let has_acted = watch.has_acted() || (was_begun && result.metrics.tool_calls > 0);
     let logs = result.logs.iter().take(LINES);
-    let logs: Vec<String> = logs.map(|line| line.chars().take(LETTERS).collect()).collect();
+    let mut logs: Vec<String> = logs.map(|line| line.chars().take(LETTERS).collect()).collect();
+    if result.lossy {
+        logs.push(LOSSY.to_owned());
+    }
     let read_only = !has_acted;
     // A node's `state` is the workflow's own, and the node's output contains the changes.
     let state = match shape {
         ResultShape::Value | ResultShape::Report => state(&result),
-        ResultShape::Node => Map::new(),
+        ResultShape::Node => JsonMap::new(),
     };
     match result.status {
         RunStatus::Running
@@ -71,7 +81,7 @@ pub(super) fn outcome(
             let error = result.error.as_ref();
             let code = error.map_or("run.failed", |error| error.code.as_str());
             let failure = TaskFailure {
-                details: Some(error.map_or_else(|| json!({}), details)),
+                details: Some(error.map_or_else(|| exact_json!({}), details)),
                 may_have_acted: has_acted,
                 ..TaskFailure::new(code, message(error))
             };
@@ -81,9 +91,9 @@ pub(super) fn outcome(
 }
 
 /// The result in the shape of an agent's `code.execute`.
-pub(super) fn report(result: &RunResult) -> Value {
+pub(super) fn report(result: &RunResult) -> JsonValue {
     let error = result.error.as_ref();
-    json!({
+    exact_json!({
         "success": result.success,
         "stdout": result.stdout,
         "stderr": result.stderr,
@@ -101,11 +111,11 @@ pub(super) fn report(result: &RunResult) -> Value {
 }
 
 /// The same shape for code that did not run, with an error code of the workflow.
-pub(super) fn failed_report(code: &str, message: &str) -> Value {
+pub(super) fn failed_report(code: &str, message: &str) -> JsonValue {
     let mut report = report(&RunResult::default());
     if let Some(fields) = report.as_object_mut() {
         fields.insert("error".to_owned(), message.into());
-        fields.insert("error_type".to_owned(), json!(ErrorKind::SandboxError));
+        fields.insert("error_type".to_owned(), exact_json!(ErrorKind::SandboxError));
         fields.insert("error_code".to_owned(), code.into());
     }
     report
@@ -116,9 +126,18 @@ fn is_sandbox_failure(result: &RunResult) -> bool {
     result.error.as_ref().is_some_and(|error| error.kind == ErrorKind::SandboxError)
 }
 
+/// The value that a tool gave.
+pub(super) fn tool_value(value: ToolValue) -> JsonValue {
+    let json = value.into_json();
+    std::str::from_utf8(&json)
+        .ok()
+        .and_then(|json| json_value::parse(json).ok())
+        .unwrap_or_default()
+}
+
 /// The value of a result.
-pub(super) fn parsed(json: &RawValue) -> Value {
-    serde_json::from_str(json.get()).unwrap_or_default()
+pub(super) fn parsed(json: &RawValue) -> JsonValue {
+    json_value::parse(json.get()).unwrap_or_default()
 }
 
 fn message(error: Option<&RunError>) -> String {
@@ -133,16 +152,16 @@ fn message(error: Option<&RunError>) -> String {
     }
 }
 
-fn details(error: &RunError) -> Value {
+fn details(error: &RunError) -> JsonValue {
     let hint = error.hint_for(Audience::WorkflowFile);
     let all = [
-        ("type", json!(error.kind)),
-        ("line", json!(error.line)),
-        ("column", json!(error.column)),
-        ("stack", json!(error.stack)),
-        ("toolName", json!(error.tool_name)),
-        ("hint", json!(hint)),
+        ("type", exact_json!(error.kind)),
+        ("line", exact_json!(error.line)),
+        ("column", exact_json!(error.column)),
+        ("stack", exact_json!(error.stack)),
+        ("toolName", exact_json!(error.tool_name)),
+        ("hint", exact_json!(hint)),
     ];
     let stated = all.into_iter().filter(|(_, value)| !value.is_null());
-    Value::Object(stated.map(|(name, value)| (name.to_owned(), value)).collect())
+    JsonValue::Object(stated.map(|(name, value)| (name.to_owned(), value)).collect())
 }

@@ -13,10 +13,11 @@ use std::{
     time::Duration,
 };
 
-use belljar_contract::{ApprovalId, ErrorCode, Grants, RunError};
-use belljar_tools::{ApprovalNotice, CallObserver, RunContext, Tool, ToolReach, crash_point};
+use belljar_contract::{ApprovalId, ErrorCode, Grants, RunError, exact_json};
+use belljar_tools::{
+    ApprovalNotice, CallArguments, CallObserver, RunContext, Tool, ToolReach, crash_point,
+};
 use belljar_workflow::{Code, Job, TaskFailure, TaskOutcome, ToolAction};
-use serde_json::json;
 
 use super::{
     code::{CodeTask, run_id},
@@ -89,7 +90,7 @@ impl TaskPerformer {
             code: String::new(),
             observer: watch.clone(),
         };
-        let arguments = call.arguments.clone().into();
+        let arguments = call_arguments(call);
         crash_point("flow_call");
         let answered = tokio::select! {
             answered = self.executor.call(&context, name, arguments) => answered,
@@ -102,7 +103,7 @@ impl TaskPerformer {
         match answered {
             Ok(value) => {
                 let read_only = fact.is_some_and(|fact| fact.read_only);
-                TaskOutcome { read_only, ..TaskOutcome::done(value) }
+                TaskOutcome { read_only, ..TaskOutcome::done(task_result::tool_value(value)) }
             }
             Err(error) => {
                 let is_harmless = fact.is_some_and(|fact| fact.repeatable) || !watch.has_left();
@@ -125,7 +126,7 @@ impl TaskPerformer {
             id: id.clone(),
             caller: driven.caller.clone(),
             tool: name.to_owned(),
-            arguments: call.arguments.clone().into(),
+            arguments: call_arguments(call),
             grants: only_tool(name),
             // The operator's timeout; the workflow watches the task's own.
             tool_timeout: self.options.limits.tool_timeout,
@@ -195,6 +196,12 @@ enum PriorCall {
     CodeRun,
 }
 
+/// The arguments of a call. The bridge refuses an integer that would reach the server rounded.
+fn call_arguments(call: &ToolAction) -> CallArguments {
+    // A map of JSON values cannot fail to be JSON.
+    CallArguments::parse(serde_json::to_vec(&call.arguments).unwrap_or_default())
+}
+
 /// Turns the error of a call into a failure of a task.
 fn failed(error: RunError, is_harmless: bool) -> TaskOutcome {
     let code = error.code;
@@ -208,7 +215,7 @@ fn failed(error: RunError, is_harmless: bool) -> TaskOutcome {
     let is_open = matches!(code, ErrorCode::ToolTimeout | ErrorCode::ToolInDoubt);
     let RunError { message, hint, tool_name, .. } = error;
     let failure = TaskFailure {
-        details: Some(json!({ "tool": tool_name, "hint": hint })),
+        details: Some(exact_json!({ "tool": tool_name, "hint": hint })),
         lasting: is_lasting,
         may_have_acted: is_open && !is_harmless,
         in_doubt: code == ErrorCode::ToolInDoubt && !is_harmless,

@@ -3,7 +3,9 @@
 
 use std::{future::pending, sync::Arc, time::Duration};
 
-use belljar_contract::{ErrorCode, Language, Limits, RunId, RunResult, RunStatus, Verdict};
+use belljar_contract::{
+    ErrorCode, JsonMap, Language, Limits, RunId, RunResult, RunStatus, Verdict,
+};
 use belljar_project::{
     Execution, ProjectWorkflows, ResumeOutcome, RunDurability, SessionRegistry, SessionSpec,
     WorkflowOptions, WorkflowSubmission, now_ms,
@@ -215,7 +217,7 @@ fn f4_record_and_event_of_a_tool_task_say_the_same() {
             let scratch = project.directory.path().join("scratch");
             let options = WorkflowOptions::new(Limits::DEFAULT, scratch);
             let workflows = ProjectWorkflows::new(executor, sessions, options).await.unwrap();
-            let arguments = json!({ "text": "noted" }).as_object().unwrap().clone();
+            let arguments = JsonMap::from([("text", "noted")]);
             let call = ToolAction { tool: "test:note".to_owned(), arguments };
             let tasks = vec![Task::new("one", Action::McpTool(call))];
             let dag = Dag { name: "one".to_owned(), tasks, ..Dag::default() };

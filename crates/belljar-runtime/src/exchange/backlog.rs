@@ -10,14 +10,14 @@ use std::{
 };
 
 use belljar_contract::{ErrorCode, Limits, RunError};
-use belljar_wire::{Command, ToolCall};
+use belljar_wire::Command;
 
 /// Arguments of all open calls together. One call may always have as many as a value may have.
 const MAX_ARGUMENT_BYTES: u64 = 32 << 20;
 /// The cost of an open call beside its arguments.
 const CALL_BYTES: u64 = 1 << 10;
 
-/// Tool calls that have no outcome yet.
+/// Tool calls, and steps of fetches, that have no outcome yet.
 #[derive(Debug)]
 pub(super) struct OpenCalls {
     max_bytes: u64,
@@ -38,17 +38,17 @@ impl OpenCalls {
     }
 
     /// Counts a call as open. The error ends the run.
-    pub(super) fn begin(&self, call: &ToolCall) -> Result<(), RunError> {
-        let bytes = CALL_BYTES.saturating_add(call.arguments.len() as u64);
+    pub(super) fn begin(&self, call: u32, arguments: usize) -> Result<(), RunError> {
+        let bytes = CALL_BYTES.saturating_add(arguments as u64);
         let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
         pending.bytes = pending.bytes.saturating_add(bytes);
-        pending.calls.insert(call.call, bytes);
+        pending.calls.insert(call, bytes);
         if pending.bytes <= self.max_bytes {
             return Ok(());
         }
         let mib = self.max_bytes >> 20;
         Err(too_much(
-            format!("the arguments of open tool calls went over {mib} MiB"),
+            format!("the arguments of open tool calls and fetches went over {mib} MiB"),
             "Wait for the outcome of some calls before making more.",
         ))
     }
@@ -87,7 +87,7 @@ impl<'a> InputQueue<'a> {
         }
         let mib = self.max_bytes >> 20;
         Err(too_much(
-            format!("unread outcomes of tool calls went over {mib} MiB"),
+            format!("unread outcomes of tool calls and fetches went over {mib} MiB"),
             "Make fewer calls at a time.",
         ))
     }

@@ -31,7 +31,7 @@ use super::{
     idle_watch::{end_strays, watch_cell},
     network::{CellNetwork, ClosedNetwork},
 };
-use crate::{cell::CellBody, scan::WithholdGuard};
+use crate::{cell::CellBody, network::RunReach, scan::WithholdGuard};
 
 /// How long a keeper may take to answer; far longer than a working keeper needs.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
@@ -41,7 +41,9 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 pub(crate) struct SessionCell {
     body: CellBody,
     keeper: Arc<UnixDatagram>,
-    /// The proxy, if its sessions may reach hosts.
+    /// What its sessions may reach.
+    reach: Arc<RunReach>,
+    /// The proxy, if their programs have sockets.
     network: Option<Arc<CellNetwork>>,
     /// Locked by the caller that asks the keeper, so that there is one request at a time.
     answers: tokio::sync::Mutex<KeeperAnswers>,
@@ -87,7 +89,7 @@ impl SessionCell {
     /// Starts to listen to the keeper of a new cell.
     pub(crate) fn new(
         body: CellBody,
-        network: Option<Arc<CellNetwork>>,
+        (reach, network): (Arc<RunReach>, Option<Arc<CellNetwork>>),
         withhold: Option<WithholdGuard>,
     ) -> Arc<Self> {
         let keeper = body.keeper_socket();
@@ -95,6 +97,7 @@ impl SessionCell {
         let cell = Arc::new(Self {
             body,
             keeper: keeper.clone(),
+            reach,
             network,
             answers: tokio::sync::Mutex::new(KeeperAnswers {
                 received: answers,
@@ -135,6 +138,11 @@ impl SessionCell {
     /// Its keeper and its processes.
     pub(crate) fn body(&self) -> &CellBody {
         &self.body
+    }
+
+    /// What its sessions may reach.
+    pub(super) fn reach(&self) -> &RunReach {
+        &self.reach
     }
 
     /// Its network, if it has one.

@@ -15,19 +15,14 @@ use std::{
 use belljar_contract::{Limits, RunError, RunId};
 use belljar_net::{
     ConnectionAnswer, ConnectionApprover, ConnectionEvent, ConnectionLog, ConnectionOutcome,
-    ConnectionQuestion, LogFailure, NetLimits, NoApprover, Proxy, refuse_all,
+    ConnectionQuestion, LogFailure, NetLimits, RunConnections, refuse_all,
 };
-use tokio::{
-    net::TcpListener,
-    sync::{mpsc, watch},
-    task::JoinHandle,
-};
+use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
 
 use crate::{
     cell::CellSockets,
     network::{
-        NetworkExcess, NetworkOptions, RunLog, RunReach, cell_listener, net_limits, not_started,
-        proxy_context, queues_over,
+        RunLog, RunReach, cell_listener, net_limits, not_started, proxy_context, queues_over,
     },
 };
 
@@ -80,7 +75,7 @@ struct CellRuns {
 struct NetworkRun {
     id: RunId,
     limits: Limits,
-    log: RunLog,
+    log: Arc<RunLog>,
     approver: Arc<dyn ConnectionApprover>,
 }
 
@@ -94,7 +89,7 @@ impl CellNetwork {
     /// Starts the proxy of a cell. It serves nothing before the first run.
     pub(crate) fn start(
         CellSockets { listener, list }: CellSockets,
-        reach: RunReach,
+        reach: Arc<RunReach>,
     ) -> Result<Arc<Self>, RunError> {
         let listener = cell_listener(listener).map_err(|error| not_started(&error))?;
         let (gate, state) = watch::channel(GateState::default());
@@ -120,22 +115,20 @@ impl CellNetwork {
         Ok(Arc::new(Self { gate, in_force, runs, serving, queues }))
     }
 
-    /// Lets a run use the network, and waits until it can: no guest is branched then. The lines are those for
-    /// the log of the run.
+    /// Lets a run use the network, and waits until it can: no guest is branched then.
     pub(crate) async fn begin_run(
         self: &Arc<Self>,
         id: RunId,
         limits: Limits,
-        options: NetworkOptions,
-    ) -> (NetworkTurn, mpsc::UnboundedReceiver<String>) {
-        let (log, lines) = RunLog::new(options.log);
-        let approver = options.approver.unwrap_or_else(|| Arc::new(NoApprover));
+        log: Arc<RunLog>,
+        approver: Arc<dyn ConnectionApprover>,
+    ) -> NetworkTurn {
         let run = Arc::new(NetworkRun { id, limits, log, approver });
         self.runs.under_way().push(run.clone());
         let change = self.change(|gate| gate.runs += 1);
         let turn = NetworkTurn { network: self.clone(), run, is_over: false };
         self.wait_for(|state| state.changes >= change && state.is_open()).await;
-        (turn, lines)
+        turn
     }
 
     /// Resets all connections of the cell, and keeps it without any.
@@ -181,11 +174,6 @@ impl Drop for CellNetwork {
 }
 
 impl NetworkTurn {
-    /// Says when the run has to end because of its network.
-    pub(crate) fn excess(&self) -> NetworkExcess {
-        self.run.log.excess()
-    }
-
     /// Ends the network of the run. If no other run of the cell is under way, all connections are reset, and
     /// recorded when this returns.
     pub(crate) async fn end(mut self) {
@@ -218,7 +206,7 @@ async fn serve_cell(
     in_force: watch::Sender<GateState>,
 ) -> io::Result<()> {
     // Kept while guests are branched: what runs may move counts for runs, not for what is between branches.
-    let mut proxy: Option<Proxy> = None;
+    let mut proxy: Option<RunConnections> = None;
     while gate.has_changed().is_ok() {
         let state = *gate.borrow_and_update();
         if state.runs == 0 {
@@ -229,8 +217,9 @@ async fn serve_cell(
         in_force.send_replace(state);
         let changed = changed(&mut gate, &in_force, state);
         if state.is_open() {
-            let new =
-                || Proxy::new(proxy_context(reach, runs.limits(), runs.clone(), runs.clone()));
+            let new = || {
+                RunConnections::new(proxy_context(reach, runs.limits(), runs.clone(), runs.clone()))
+            };
             proxy.get_or_insert_with(new).serve(listener, changed).await?;
         } else {
             refuse_all(listener, changed).await?;

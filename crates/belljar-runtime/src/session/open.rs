@@ -104,11 +104,13 @@ impl Host {
         let cell_limits = CellLimits { cpu_seconds: CPU_SECONDS, ..cell_limits(&limits) };
         let Cell { connection, mut body } =
             pool.make_granted(CellKind::Session, cell_grants, cell_limits).await?;
-        let listener = body.take_listener();
-        let network = listener.map(|listener| CellNetwork::start(listener, network)).transpose()?;
+        let reach = Arc::new(network);
+        let sockets = body.take_listener();
+        let network =
+            sockets.map(|sockets| CellNetwork::start(sockets, reach.clone())).transpose()?;
         let written = self.written_trees(written);
         let guard = written.guard(body.keeper());
-        let cell = SessionCell::new(body, network, guard);
+        let cell = SessionCell::new(body, (reach, network), guard);
         let no_guest = |error: std::io::Error| {
             RunError::new(
                 ErrorCode::SandboxCrashed,

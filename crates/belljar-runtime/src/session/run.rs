@@ -11,7 +11,7 @@ use std::{
 use belljar_contract::{ErrorCode, Grants, Limits, RunError, RunRequest, RunResult};
 use belljar_jail::CellKind;
 
-use super::{CellSession, SessionState, guest_turn::GuestTurn, network::NetworkTurn};
+use super::{CellSession, SessionState, guest_turn::GuestTurn, run_network::SessionRunNetwork};
 use crate::{
     NetworkOptions, RunOptions, ToolLink,
     files::{self, AbandonOnDrop, CollectedFiles, Leftovers},
@@ -100,14 +100,10 @@ impl SessionState {
                 _ = ending.wait_for(Option::is_some) => {}
             }
         });
-        let mut network = None;
-        if let Some(own) = turn.cell().network() {
-            let (turn, lines) = own.begin_run(result.id().clone(), limits, options).await;
-            result.transcript.take_lines_of(lines);
-            network = Some(turn);
-        }
-        let excess = network.as_ref().map(NetworkTurn::excess).unwrap_or_default();
-        let spec = spec.ended_by(excess.clone());
+        let network = SessionRunNetwork::begin(turn.cell(), (limits, options), result).await;
+        let excess = network.as_ref().map(SessionRunNetwork::excess).unwrap_or_default();
+        let mut spec = spec.ended_by(excess.clone());
+        spec.fetches = network.as_ref().map(SessionRunNetwork::fetches);
         let branch = turn.branch()?;
         let (meter, transcript) = (branch.meter(), &mut result.transcript);
         let run = run::run_guest(&mut branch.connection, &meter, spec, transcript, stop).await;

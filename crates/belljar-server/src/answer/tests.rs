@@ -172,11 +172,12 @@ fn d7_the_command_for_several_calls_names_the_calls_that_are_shown() {
         expires_ms: None,
         scopes: Vec::new(),
         project: Some("/srv/it's".into()),
+        state_dir: Some("/var/lib/my state".into()),
         command: String::new(),
     };
     let answer = waiting(&"run_1".into(), &[call("apr_1"), call("apr_2")]);
     assert_eq!(
         answer.structured_content.unwrap()["message"],
-        r"A person has to allow these calls (project /srv/it's), in a terminal: `belljar approvals approve apr_1 apr_2 --project '/srv/it'\''s'`. Tell the user, then call get_run."
+        r"A person has to allow these calls (project /srv/it's), in a terminal: `belljar approvals approve apr_1 apr_2 --project '/srv/it'\''s' --state-dir '/var/lib/my state'`. Tell the user, then call get_run."
     );
 }

@@ -13,7 +13,7 @@ use axum::{
     http::{HeaderMap, StatusCode},
     response::{IntoResponse as _, Response, sse::Event},
 };
-use serde_json::{Value, json};
+use belljar_contract::{JsonValue, exact_json};
 use tokio::time::Instant;
 
 use self::body::{
@@ -49,7 +49,7 @@ const COMMAND_WAIT: Duration = Duration::from_secs(30);
 pub(super) async fn create<B: Backend>(
     State(api): State<Api<B>>,
     JsonBody(body): JsonBody<WorkflowBody>,
-) -> Result<(StatusCode, Json<Value>), ApiError> {
+) -> Result<(StatusCode, Json<JsonValue>), ApiError> {
     let (request, wait_ms) = body.into_request()?;
     let wait = bounded_wait(wait_ms)?;
     request.check_size()?;
@@ -71,7 +71,7 @@ pub(super) async fn get<B: Backend>(
     State(api): State<Api<B>>,
     PathParams(id): PathParams<String>,
     QueryParams(WorkflowQuery { wait_ms }): QueryParams<WorkflowQuery>,
-) -> Result<Json<Value>, ApiError> {
+) -> Result<Json<JsonValue>, ApiError> {
     let wait = bounded_wait(wait_ms)?;
     let report = api.backend().workflow(&id).await?;
     if report.is_over || wait.is_zero() {
@@ -84,7 +84,7 @@ pub(super) async fn fork<B: Backend>(
     State(api): State<Api<B>>,
     PathParams(id): PathParams<String>,
     OptionalJsonBody(asked): OptionalJsonBody<WorkflowForkBody>,
-) -> Result<(StatusCode, Json<Value>), ApiError> {
+) -> Result<(StatusCode, Json<JsonValue>), ApiError> {
     let fork = api.backend().fork_workflow(&id, asked.into_fork()?).await?;
     let report = api.backend().workflow(&fork).await?;
     Ok((StatusCode::CREATED, Json(report.value)))
@@ -201,8 +201,7 @@ impl<B: Backend> EventLog for WorkflowEvents<B> {
             EventEffect::Continues => self.is_over,
         };
         let id = &self.id;
-        let text =
-            json!({"seq": seq, "workflow_id": id, "name": name, "at_ms": at_ms, "data": data});
+        let text = exact_json!({"seq": seq, "workflow_id": id, "name": name, "at_ms": at_ms, "data": data});
         sse::event(*seq, name, &text.to_string())
     }
 }

@@ -68,6 +68,7 @@ fn request(arguments: serde_json::Value) -> ApprovalRequest {
         expires_ms: None,
         scopes: Vec::new(),
         project: None,
+        state_dir: None,
         command: "belljar approvals approve ap_1".into(),
     }
 }

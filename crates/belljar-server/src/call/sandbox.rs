@@ -145,10 +145,10 @@ fn said(error: &SessionError) -> Value {
 
 /// The remedy in the words of a model, which has tools and no paths.
 pub(crate) fn hint(error: &SessionError) -> Option<&str> {
-    match error {
-        SessionError::Unknown { .. } => Some("`sandbox` with the action `list` gives the sessions"),
-        other => other.hint(),
+    if let SessionError::Unknown { .. } = error {
+        return Some("`sandbox` with the action `list` gives the sessions");
     }
+    error.hint()
 }
 
 fn as_json(value: &impl serde::Serialize) -> Value {

@@ -8,12 +8,12 @@ mod answers;
 
 use std::time::Duration;
 
-use belljar_contract::Verdict;
+use belljar_contract::{JsonMap, JsonValue, Verdict, exact_json, json_value};
+use belljar_wire::json::check_keys;
 use rmcp::{
     ErrorData,
     model::{CallToolResponse, ElicitResult, InputResponses, JsonObject},
 };
-use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use super::{DEFAULT_WAIT, McpCall, RetryState, cancelled, follow::ProgressSender};
@@ -21,9 +21,10 @@ use crate::{
     answer,
     approval::{self, Channel},
     backend::Backend,
+    exact_json,
     feed::HEARTBEAT,
     gateway::Gateway,
-    request::{ArgumentFields, RequestError, nearest, unambiguous},
+    request::{ArgumentFields, RequestError, nearest},
     workflows::{
         CommandSender, WorkflowApiError, WorkflowCommandRequest, WorkflowQuestion, WorkflowReport,
         WorkflowRequest, WorkflowSource, is_fit_for_id,
@@ -57,14 +58,19 @@ pub(super) fn decode_run(
 ) -> Result<(WorkflowRequest, Option<Duration>), RequestError> {
     let mut fields = ArgumentFields::new("", RUN_FIELDS, with_id(arguments)?)?;
     let missing = || RequestError::Missing { field: "workflow".to_owned() };
-    let workflow = WorkflowSource::from_value(fields.take("workflow").ok_or_else(missing)?)
+    let workflow = fields.take("workflow").map(exact_json::tree).ok_or_else(missing)?;
+    let workflow = WorkflowSource::from_value(workflow)
         .map_err(|other| kind("workflow", "a workflow, or the text of one", &other))?;
     let id = fields.text("id")?;
     if let Some(odd) = id.as_deref().filter(|id| !is_fit_for_id(id)) {
-        return Err(kind("id", "up to 64 letters, digits, `_`, `-` or `.`", &json!(odd)));
+        return Err(kind("id", "up to 64 letters, digits, `_`, `-` or `.`", &exact_json!(odd)));
     }
     let wait = fields.count("wait_ms")?.map(Duration::from_millis);
-    let inputs = fields.object("inputs")?.unwrap_or_default();
+    let inputs = fields
+        .take("inputs")
+        .map(exact_json::tree)
+        .map(|inputs| object(&inputs).ok_or_else(|| kind("inputs", "an object", &inputs)));
+    let inputs = inputs.transpose()?.unwrap_or_default();
     Ok((WorkflowRequest { workflow, inputs, id }, wait))
 }
 
@@ -80,28 +86,30 @@ pub(super) fn decode_get(arguments: JsonObject) -> Result<GetWorkflowRequest, Re
 pub(super) fn decode_command(
     arguments: JsonObject,
 ) -> Result<(String, WorkflowCommandRequest), RequestError> {
-    let mut arguments = with_id(arguments)?;
+    let arguments = with_id(arguments)?.into_iter();
+    let mut arguments: JsonMap =
+        arguments.map(|(name, value)| (name, exact_json::tree(value))).collect();
     let missing = |field: &str| RequestError::Missing { field: field.to_owned() };
-    let text = |name: &'static str, given: Option<Value>| match given {
-        Some(Value::String(text)) => Ok(Some(text)),
-        None | Some(Value::Null) => Ok(None),
+    let text = |name: &'static str, given: Option<JsonValue>| match given {
+        Some(JsonValue::String(text)) => Ok(Some(text)),
+        None | Some(JsonValue::Null) => Ok(None),
         Some(other) => Err(kind(name, "a string", &other)),
     };
     let id = text("id", arguments.remove("id"))?.ok_or_else(|| missing("id"))?;
     let command_id = text("command_id", arguments.remove("command_id"))?;
     let mut command = match arguments.remove("command") {
-        Some(Value::Object(whole)) => whole,
-        Some(Value::String(text)) if text.trim_start().starts_with('{') => {
-            let read = unambiguous(&text).ok();
-            let whole = read.as_ref().and_then(Value::as_object).cloned();
-            whole.ok_or_else(|| kind("command", answers::COMMANDS, &json!(text)))?
+        Some(JsonValue::Object(whole)) => whole,
+        Some(whole) if whole.as_str().is_some_and(|text| text.trim_start().starts_with('{')) => {
+            object(&whole).ok_or_else(|| kind("command", answers::COMMANDS, &whole))?
         }
-        Some(Value::String(name)) => Map::from_iter([("command".to_owned(), Value::String(name))]),
+        Some(JsonValue::String(name)) => {
+            JsonMap::from_iter([("command".to_owned(), JsonValue::String(name))])
+        }
         Some(other) => return Err(kind("command", answers::COMMANDS, &other)),
         None => return Err(missing("command")),
     };
     command.extend(arguments.into_iter().filter(|(_, value)| !value.is_null()));
-    let named = command.get("command").and_then(Value::as_str).unwrap_or_default();
+    let named = command.get("command").and_then(JsonValue::as_str).unwrap_or_default();
     if !answers::NAMES.contains(&named) {
         let near = nearest(named, answers::NAMES).map(|near| format!("; did you mean {near}?"));
         let found = format!("{named:?}{}", near.unwrap_or_default());
@@ -109,6 +117,18 @@ pub(super) fn decode_command(
         return Err(RequestError::Kind { field, wanted, found });
     }
     Ok((id, WorkflowCommandRequest { id: command_id, command, by: CommandSender::Agent }))
+}
+
+/// An object, or the one that a text is: a key in it twice is refused.
+fn object(value: &JsonValue) -> Option<JsonMap> {
+    let read = value.as_str().map(|text| {
+        check_keys(text.as_bytes()).ok()?;
+        json_value::parse(text).ok()
+    });
+    match read {
+        Some(read) => read?.as_object().cloned(),
+        None => value.as_object().cloned(),
+    }
 }
 
 /// Accepts `workflow_id` for `id`, because answers use that name.
@@ -126,7 +146,7 @@ fn with_id(mut arguments: JsonObject) -> Result<JsonObject, RequestError> {
     }
 }
 
-fn kind(field: &str, wanted: &'static str, found: &Value) -> RequestError {
+fn kind(field: &str, wanted: &'static str, found: &JsonValue) -> RequestError {
     RequestError::Kind { field: field.to_owned(), wanted, found: found.to_string() }
 }
 
@@ -156,7 +176,7 @@ impl<B: Backend> Gateway<B> {
         let backend = &self.shared.backend;
         let Some(id) = id else {
             return Ok(match backend.workflows(LISTED, None).await {
-                Ok(all) => answer::structured(json!({"workflows": all}), false).into(),
+                Ok(all) => answer::structured_tree(&exact_json!({"workflows": all}), false).into(),
                 Err(error) => answers::failed(&error).into(),
             });
         };
@@ -324,9 +344,9 @@ impl<B: Backend> Gateway<B> {
             Some(Verdict::ApproveRule(_) | Verdict::Retry | Verdict::Use(_)) | None => return,
         };
         let fields = [("command", name), ("decision", decision)];
-        let fields = fields.map(|(field, text)| (field.to_owned(), Value::from(text)));
+        let fields = fields.map(|(field, text)| (field.to_owned(), JsonValue::from(text)));
         let by = CommandSender::Person(call.client());
-        let command = WorkflowCommandRequest { id: None, command: Map::from_iter(fields), by };
+        let command = WorkflowCommandRequest { id: None, command: JsonMap::from_iter(fields), by };
         let decided = self.shared.backend.command_workflow(id, command, COMMAND_WAIT).await;
         if let Err(error) = decided {
             tracing::warn!(%error, "the backend refused a decision");

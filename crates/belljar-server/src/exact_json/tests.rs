@@ -75,7 +75,7 @@ fn call(tool: &str, arguments: &str) -> String {
 
 /// What a tree of the message has as the context.
 fn context_in_tree(message: &str) -> Value {
-    let marked = with_marked_context(message.as_bytes());
+    let marked = with_marked_arguments(message.as_bytes());
     let tree: Value = serde_json::from_slice(&marked).expect("JSON");
     assert_eq!(tree["params"]["arguments"]["code"], "é1");
     tree["params"]["arguments"]["context"].clone()
@@ -104,14 +104,14 @@ fn s2_only_the_context_of_a_call_gets_the_mark() {
         "[]".to_owned(),
         "not JSON".to_owned(),
     ] {
-        let marked = with_marked_context(message.as_bytes());
+        let marked = with_marked_arguments(message.as_bytes());
         assert!(matches!(marked, Cow::Borrowed(_)), "{message}");
     }
     // Controls: in any spelling of the name that is understood, and both if there are two.
     let escaped = call("execute_code", &arguments(r"c\u006fntext", EXACT));
     assert!(context_in_tree(&escaped).as_str().is_some_and(|text| marked_text(text).is_some()));
     let two = call("execute_code", r#"{"Context":{},"code":"é1","context":[]}"#);
-    let two = with_marked_context(two.as_bytes());
+    let two = with_marked_arguments(two.as_bytes());
     assert_eq!(String::from_utf8_lossy(&two).matches(&**MARK).count(), 2);
 }
 

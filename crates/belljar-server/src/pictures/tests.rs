@@ -1,6 +1,6 @@
 //! The size of a picture is read from its head, and nothing a file says makes the reader fail.
 
-use super::*;
+use super::{whole::tests::chunk, *};
 
 fn artifact(media_type: &'static str, content: &[u8]) -> Artifact {
     let (path, bytes) = ("out/p".to_owned(), content.len() as u64);
@@ -9,20 +9,19 @@ fn artifact(media_type: &'static str, content: &[u8]) -> Artifact {
 }
 
 fn png_of(width: u32, height: u32) -> Vec<u8> {
-    let mut file = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".to_vec();
-    file.extend(width.to_be_bytes());
-    file.extend(height.to_be_bytes());
-    file.extend([8, 6, 0, 0, 0, 1, 2, 3, 4]);
-    file
+    let size = [width.to_be_bytes(), height.to_be_bytes()].concat();
+    let head = chunk(b"IHDR", &[&*size, &[8, 6, 0, 0, 0]].concat());
+    [b"\x89PNG\r\n\x1a\n", &*head, &chunk(b"IDAT", b"pixels"), &chunk(b"IEND", b"")].concat()
 }
 
 #[test]
 fn c2_each_kind_of_picture_has_its_size() {
-    let jpeg = b"\xff\xd8\xff\xe0\0\x06ABCD\xff\xff\xdb\0\x03x\xff\xc2\0\x11\x08\0\x10\0\x20\x03";
+    let jpeg =
+        b"\xff\xd8\xff\xe0\0\x06ABCD\xff\xff\xdb\0\x03x\xff\xc2\0\x11\x08\0\x10\0\x20\x03\xff\xd9";
     for (kind, content) in [
         ("image/png", png_of(32, 16)),
         ("image/jpeg", jpeg.to_vec()),
-        ("image/gif", b"GIF89a\x20\0\x10\0\x80".to_vec()),
+        ("image/gif", b"GIF89a\x20\0\x10\0\x80;".to_vec()),
         ("image/webp", b"RIFF\0\0\0\0WEBPVP8X\0\0\0\0\0\0\0\0\x1f\0\0\x0f\0\0".to_vec()),
         ("image/webp", b"RIFF\0\0\0\0WEBPVP8 \0\0\0\0\0\0\0\x9d\x01\x2a\x20\0\x10\0".to_vec()),
         ("image/webp", b"RIFF\0\0\0\0WEBPVP8L\0\0\0\0\x2f\x1f\xc0\x03\0".to_vec()),
@@ -35,6 +34,9 @@ fn c2_each_kind_of_picture_has_its_size() {
             assert_eq!(cut, PictureFit::TooLarge(None), "{kind} {length}");
         }
     }
+    let whole = png_of(32, 16);
+    let cut = whole.get(..whole.len() - 1).expect("a part");
+    assert_eq!(fit(&artifact("image/png", cut)), PictureFit::Broken);
     assert_eq!(fit(&artifact("text/csv", b"a,b")), PictureFit::NoPicture);
 }
 

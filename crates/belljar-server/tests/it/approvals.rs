@@ -267,6 +267,7 @@ fn restarted() -> FakeBackend {
         expires_ms: None,
         scopes: Vec::new(),
         project: None,
+        state_dir: None,
         command: "belljar approvals approve ap_9".to_owned(),
     };
     let report = RunReport { waiting: vec![approval], ..report(&json!({"id": "run_stored"})) };

@@ -110,7 +110,8 @@ impl FakeBackend {
             expires_ms: None,
             scopes: scopes.to_vec(),
             project: Some("/srv/project".to_owned()),
-            command: decision_command("approve", &id, Some("/srv/project")),
+            state_dir: None,
+            command: decision_command("approve", &id, Some("/srv/project"), None),
         };
         self.asked.lock().unwrap().push(request.clone());
         observer.approval(request);

@@ -9,12 +9,12 @@ use std::{
 };
 
 use belljar_contract::WorkflowStatus;
+use belljar_contract::{JsonValue, exact_json};
 use belljar_server::{
     CommandSender, EventEffect, WorkflowApiError, WorkflowBackend, WorkflowCommandAnswer,
     WorkflowCommandRequest, WorkflowEventInfo, WorkflowFork, WorkflowInfo, WorkflowQuestion,
     WorkflowReport, WorkflowRequest, WorkflowSource,
 };
-use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::fake::FakeBackend;
@@ -25,7 +25,7 @@ pub(crate) type AllWorkflows = Mutex<BTreeMap<String, FakeWorkflow>>;
 pub(crate) struct FakeWorkflow {
     tasks: Vec<String>,
     done: usize,
-    inputs: Value,
+    inputs: JsonValue,
     status: &'static str,
     events: Vec<WorkflowEventInfo>,
     decision: Option<&'static str>,
@@ -33,7 +33,7 @@ pub(crate) struct FakeWorkflow {
 }
 
 impl FakeWorkflow {
-    fn tell(&mut self, name: &str, data: Value, effect: EventEffect) {
+    fn tell(&mut self, name: &str, data: JsonValue, effect: EventEffect) {
         let (seq, line) = (self.events.len() as u64 + 1, name.replace('_', " "));
         self.events.push(WorkflowEventInfo {
             seq,
@@ -48,8 +48,8 @@ impl FakeWorkflow {
     fn end(&mut self, status: &'static str) {
         self.status = status;
         self.decision = None;
-        self.tell("workflow_ended", json!({"status": status}), EventEffect::Ends);
-        self.tell("checkpoint_saved", json!({}), EventEffect::Continues);
+        self.tell("workflow_ended", exact_json!({"status": status}), EventEffect::Ends);
+        self.tell("checkpoint_saved", exact_json!({}), EventEffect::Continues);
     }
 
     fn is_over(&self) -> bool {
@@ -58,7 +58,7 @@ impl FakeWorkflow {
 
     fn go_on(&mut self) {
         while let Some(task) = self.tasks.get(self.done).cloned() {
-            self.tell("task_started", json!({"task": task}), EventEffect::Continues);
+            self.tell("task_started", exact_json!({"task": task}), EventEffect::Continues);
             match task.as_str() {
                 "ask" => self.decision = Some("human"),
                 "agent" => self.decision = Some("agent"),
@@ -67,10 +67,11 @@ impl FakeWorkflow {
                 _ => {}
             }
             if let Some(by) = self.decision {
-                let decision = json!({"id": "d1", "task": task, "by": by, "message": "go on?"});
+                let decision =
+                    exact_json!({"id": "d1", "task": task, "by": by, "message": "go on?"});
                 return self.tell("decision_required", decision, EventEffect::NeedsAttention);
             }
-            self.tell("task_completed", json!({"task": task}), EventEffect::Continues);
+            self.tell("task_completed", exact_json!({"task": task}), EventEffect::Continues);
             self.done += 1;
         }
         self.end("completed");
@@ -78,7 +79,7 @@ impl FakeWorkflow {
 
     fn obey(&mut self, command: &WorkflowCommandRequest) -> Result<(), WorkflowApiError> {
         let refused = |why: &str| Err(WorkflowApiError::BadCommand { why: why.to_owned() });
-        let field = |name: &str| command.command.get(name).and_then(Value::as_str);
+        let field = |name: &str| command.command.get(name).and_then(JsonValue::as_str);
         if self.is_over() {
             return refused("the workflow has ended");
         }
@@ -110,11 +111,11 @@ impl FakeWorkflow {
         let ended = |at: usize| if at < self.done { "completed" } else { "waiting" };
         let tasks = self.tasks.iter().enumerate();
         let tasks: Vec<_> =
-            tasks.map(|(at, task)| json!({"task": task, "status": ended(at)})).collect();
+            tasks.map(|(at, task)| exact_json!({"task": task, "status": ended(at)})).collect();
         let decisions: Vec<_> =
-            self.decision.iter().map(|by| json!({"id": "d1", "by": by})).collect();
+            self.decision.iter().map(|by| exact_json!({"id": "d1", "by": by})).collect();
         let is_large = self.tasks.iter().any(|task| task == "large");
-        let large = json!("x".repeat(100_000));
+        let large = exact_json!("x".repeat(100_000));
         let output = if is_large { &large } else { &self.inputs };
         let last_event = self.events.len() as u64;
         let asks = self.decision == Some("human");
@@ -124,10 +125,10 @@ impl FakeWorkflow {
             expires_ms: None,
         };
         WorkflowReport {
-            value: json!({
+            value: exact_json!({
                 "id": id, "name": "", "status": self.status, "events": last_event, "tasks": tasks,
                 "decisions": decisions,
-                "output": if self.status == "completed" { output } else { &Value::Null },
+                "output": if self.status == "completed" { output } else { &JsonValue::Null },
             }),
             status: WorkflowStatus::from_name(self.status).unwrap(),
             last_event,
@@ -171,9 +172,9 @@ impl WorkflowBackend for FakeBackend {
                 serde_json::from_str(&text).map_err(|error| faulty(&error.to_string()))?
             }
         };
-        let tasks = workflow.get("tasks").and_then(Value::as_array);
+        let tasks = workflow.get("tasks").and_then(JsonValue::as_array);
         let tasks = tasks.ok_or_else(|| faulty("there are no tasks"))?;
-        let name = |task: &Value| task["id"].as_str().map(str::to_owned);
+        let name = |task: &JsonValue| task["id"].as_str().map(str::to_owned);
         let tasks: Option<Vec<_>> = tasks.iter().map(name).collect();
         let tasks = tasks.ok_or_else(|| faulty("a task without `id`"))?;
         let number = self.next.fetch_add(1, Ordering::SeqCst);
@@ -182,9 +183,9 @@ impl WorkflowBackend for FakeBackend {
         if all.contains_key(&id) {
             return Err(WorkflowApiError::Taken { id });
         }
-        let inputs = Value::Object(request.inputs);
+        let inputs = JsonValue::Object(request.inputs);
         let mut flow = FakeWorkflow { tasks, inputs, status: "running", ..FakeWorkflow::default() };
-        flow.tell("workflow_started", json!({}), EventEffect::Continues);
+        flow.tell("workflow_started", exact_json!({}), EventEffect::Continues);
         flow.go_on();
         all.insert(id.clone(), flow);
         Ok(id)
@@ -205,7 +206,7 @@ impl WorkflowBackend for FakeBackend {
         }
         let mut forked =
             FakeWorkflow { tasks, inputs, status: "running", ..FakeWorkflow::default() };
-        forked.tell("workflow_started", json!({}), EventEffect::Continues);
+        forked.tell("workflow_started", exact_json!({}), EventEffect::Continues);
         all.insert(id.clone(), forked);
         Ok(id)
     }

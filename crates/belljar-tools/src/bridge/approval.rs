@@ -21,6 +21,8 @@ pub struct ApprovalNotice {
     pub scopes: Vec<ConsentScope>,
     /// The root of the project, for a command that works from any directory.
     pub project: Option<String>,
+    /// The project's state directory, if it is not in its default place.
+    pub state_dir: Option<String>,
 }
 
 impl Bridge {
@@ -41,10 +43,16 @@ impl Bridge {
         Some(self.config.kept.as_ref()?.project().to_str()?.to_owned())
     }
 
+    /// The state directory of the project, if commands have to name it.
+    pub fn state_dir(&self) -> Option<String> {
+        Some(self.config.kept.as_ref()?.state()?.to_str()?.to_owned())
+    }
+
     /// A call that waits, as it is shown to a person.
     pub fn notice(&self, asked: NewApproval, reason: &str) -> ApprovalNotice {
         let (scopes, project) = (self.scopes(&asked), self.project());
-        ApprovalNotice { asked, reason: reason.to_owned(), scopes, project }
+        let state_dir = self.state_dir();
+        ApprovalNotice { asked, reason: reason.to_owned(), scopes, project, state_dir }
     }
 }
 

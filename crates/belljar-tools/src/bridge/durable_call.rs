@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use belljar_contract::{ApprovalQuestion, ErrorCode};
+use belljar_contract::{ApprovalId, ApprovalQuestion, ErrorCode, RunId};
 use belljar_store::{
     ApprovalState, AuditId, AuditRow, ConsentTerms, JournalRow, Lease, Store, StoreError,
 };
@@ -143,17 +143,7 @@ impl DurableCall {
             }
             ApprovalState::Denied | ApprovalState::Expired => Doubt::Fail,
             ApprovalState::Pending => {
-                let id = &approval.asked.id;
-                let message =
-                    format!("it is unknown whether {name} happened before the host ended");
-                let hint = format!(
-                    "check whether it happened, then `belljar approvals retry {id}` to repeat the \
-                     call, `use {id} --result JSON` if it happened, or `deny {id}` to let it fail in \
-                     the code; if no server resumes the run, use `belljar resume {}`",
-                    run.run_id
-                );
-                let fault = ToolFault::new(ErrorCode::ToolInDoubt, message).of_tool(&*name);
-                return Err(fault.with_hint(hint));
+                return Err(undecided(&name, &approval.asked.id, &run.run_id));
             }
         };
         Ok((checked, doubt))
@@ -165,6 +155,17 @@ impl DurableCall {
             (self.out)(GuestInput::Stop(StopReason::InDoubt(fault)));
         }
     }
+}
+
+/// Why a run has to stop: a person has to decide about a call, or a fetch, in doubt.
+pub(super) fn undecided(name: &str, id: &ApprovalId, run: &RunId) -> ToolFault {
+    let message = format!("it is unknown whether {name} happened before the host ended");
+    let hint = format!(
+        "check whether it happened, then `belljar approvals retry {id}` to repeat the call, `use {id} \
+         --result JSON` if it happened, or `deny {id}` to let it fail in the code; if no server resumes \
+         the run, use `belljar resume {run}`"
+    );
+    ToolFault::new(ErrorCode::ToolInDoubt, message).of_tool(name).with_hint(hint)
 }
 
 /// What to do about a call in doubt.
@@ -184,7 +185,7 @@ fn is_json(text: &[u8]) -> bool {
 /// Writes each step of a call to the journal before it happens.
 pub(super) struct JournalGate {
     call: u32,
-    store: Store,
+    pub(super) store: Store,
     lease: Lease,
     now_ms: fn() -> i64,
     /// The `called` entry, until it is written.
@@ -221,12 +222,12 @@ impl JournalGate {
     }
 
     /// Whether writing the journal failed, so that the run is being ended.
-    fn has_failed(&self) -> bool {
+    pub(super) fn has_failed(&self) -> bool {
         self.has_failed.load(Ordering::SeqCst)
     }
 
     /// The `called` entry, if it is not written yet.
-    fn take_called(&self) -> Option<CallEntry> {
+    pub(super) fn take_called(&self) -> Option<CallEntry> {
         self.called.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 

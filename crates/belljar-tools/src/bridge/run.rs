@@ -1,10 +1,11 @@
 //! A run's tool calls: plain, or with a journal from which the run can be replayed.
 
 use std::{
+    collections::BTreeMap,
     fmt,
     sync::{
         Arc,
-        atomic::{AtomicU32, Ordering},
+        atomic::{AtomicU32, AtomicUsize, Ordering},
     },
     task::{Context, Waker},
     time::Duration,
@@ -12,7 +13,7 @@ use std::{
 
 use belljar_contract::ErrorCode;
 use belljar_store::{Lease, Store};
-use belljar_wire::{GuestAsk, GuestInput, StopReason, ToolCall, ToolFault, ToolReply};
+use belljar_wire::{FetchAsk, GuestAsk, GuestInput, StopReason, ToolCall, ToolFault, ToolReply};
 use tokio::{
     sync::{mpsc, watch},
     task::{AbortHandle, JoinSet},
@@ -23,6 +24,7 @@ use super::{
     call::OpenGate,
     doubts::Doubts,
     durable_call::{DurableCall, JournalGate},
+    fetch::{self, DurableFetch, FetchPort},
     sequence::{GuestClock, InputArrival, Sequencer},
 };
 use crate::{
@@ -42,6 +44,7 @@ pub struct RunBridge {
     out: Sink,
     waiting: Arc<AtomicU32>,
     calls: JoinSet<()>,
+    fetches: Option<RunFetches>,
     durable: Option<DurableState>,
     /// The code is not the recorded one: its requests are ignored.
     has_diverged: bool,
@@ -51,6 +54,14 @@ impl fmt::Debug for RunBridge {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("RunBridge").field("run", &self.run.run_id).finish_non_exhaustive()
     }
+}
+
+/// The fetches of a durable run.
+struct RunFetches {
+    port: Arc<dyn FetchPort>,
+    /// Those under way, by number; true cancels one.
+    open: BTreeMap<u32, watch::Sender<bool>>,
+    held: Arc<AtomicUsize>,
 }
 
 struct DurableState {
@@ -79,6 +90,7 @@ impl RunBridge {
             out: Arc::new(out),
             waiting: Arc::default(),
             calls: JoinSet::new(),
+            fetches: None,
             durable: None,
             has_diverged: false,
         }
@@ -121,6 +133,13 @@ impl RunBridge {
         Ok(this)
     }
 
+    /// The same bridge for a run whose code may also fetch.
+    #[must_use]
+    pub fn with_fetches(mut self, port: Arc<dyn FetchPort>) -> Self {
+        self.fetches = Some(RunFetches { port, open: BTreeMap::new(), held: Arc::default() });
+        self
+    }
+
     /// Takes a request of the code.
     pub fn ask(&mut self, ask: GuestAsk) {
         // Drop the tasks of finished calls.
@@ -135,6 +154,12 @@ impl RunBridge {
                 match self.durable {
                     Some(_) => self.start_durable(call, read),
                     None => self.start_plain(call, read),
+                }
+            }
+            GuestAsk::Fetch(ask) => self.start_fetch(ask),
+            GuestAsk::FetchCancelled(fetch) => {
+                if let Some(cancel) = self.fetches.as_mut().and_then(|it| it.open.remove(&fetch)) {
+                    cancel.send_replace(true);
                 }
             }
             GuestAsk::Timer(at_ms) => {
@@ -172,27 +197,76 @@ impl RunBridge {
         }
     }
 
-    /// Starts a call of a durable run, or finds it in the journal.
-    pub(super) fn start_durable(&mut self, call: ToolCall, arguments: ReadArguments) {
-        let Some(durable) = &mut self.durable else { return };
-        let step = match durable.replay.ask(&call) {
-            Ok(step) => step,
+    /// Starts a fetch of a durable run, or finds it in the journal.
+    fn start_fetch(&mut self, ask: FetchAsk) {
+        let number = ask.call;
+        let Some(request) = fetch::request_of(ask) else {
+            let message = "the code of a durable run must send and take bodies whole";
+            let fault = ToolFault::new(ErrorCode::FetchFailed, message);
+            (self.out)(GuestInput::Stop(StopReason::Diverged(fault)));
+            return;
+        };
+        let call = fetch::recorded(number, &request);
+        let Some(step) = self.replayed(&call) else { return };
+        let (cancel, is_cancelled) = watch::channel(false);
+        if let (Some(durable), Some(fetches)) = (&self.durable, &self.fetches)
+            && step != ReplayStep::Recorded
+        {
+            let task = DurableFetch {
+                bridge: self.bridge.clone(),
+                run: self.run.clone(),
+                out: self.out.clone(),
+                doubts: durable.doubts.clone(),
+                gate: self.journal_gate(durable, &call, step),
+                port: fetches.port.clone(),
+                is_cancelled,
+                held: fetches.held.clone(),
+            };
+            self.calls.spawn(task.make((call, request), step, durable.arrivals.clone()));
+        }
+        if let Some(fetches) = &mut self.fetches {
+            fetches.open.retain(|_, cancel| !cancel.is_closed());
+            fetches.open.insert(number, cancel);
+        }
+        self.advance();
+    }
+
+    /// What the journal has of a call; `None` if the code is not the recorded one, or nothing is recorded.
+    fn replayed(&mut self, call: &ToolCall) -> Option<ReplayStep> {
+        match self.durable.as_mut()?.replay.ask(call) {
+            Ok(step) => Some(step),
             Err(diverged) => {
                 self.has_diverged = true;
                 (self.out)(GuestInput::Stop(StopReason::Diverged(describe(&diverged))));
-                return;
+                None
             }
-        };
+        }
+    }
+
+    /// Starts a call of a durable run, or finds it in the journal.
+    pub(super) fn start_durable(&mut self, call: ToolCall, arguments: ReadArguments) {
+        let Some(step) = self.replayed(&call) else { return };
+        let Some(durable) = &self.durable else { return };
         if step != ReplayStep::Recorded {
-            let journal = (durable.store.clone(), durable.lease.clone());
             let (doubts, arrivals) = (durable.doubts.clone(), durable.arrivals.clone());
-            let (now_ms, out) = (self.bridge.config.now_ms, self.out.clone());
-            let gate = JournalGate::new(&call, step, journal, now_ms, out.clone(), self.waits());
+            let gate = self.journal_gate(durable, &call, step);
+            let out = self.out.clone();
             let (bridge, run) = (self.bridge.clone(), self.run.clone());
             let task = DurableCall { bridge, run, out, doubts, gate };
             self.calls.spawn(task.make(call, arguments, step, arrivals));
         }
         self.advance();
+    }
+
+    fn journal_gate(
+        &self,
+        durable: &DurableState,
+        call: &ToolCall,
+        step: ReplayStep,
+    ) -> JournalGate {
+        let journal = (durable.store.clone(), durable.lease.clone());
+        let (now_ms, out) = (self.bridge.config.now_ms, self.out.clone());
+        JournalGate::new(call, step, journal, now_ms, out, self.waits())
     }
 
     /// Delivers recorded inputs that the code has asked for; after the last one, timers are real.

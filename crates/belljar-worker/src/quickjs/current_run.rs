@@ -11,7 +11,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use belljar_wire::{Command, Durable, Event, GuestGrants, GuestLimits, ToolCall, ToolReply};
+use belljar_wire::{
+    Command, Durable, Event, FetchAsk, FetchStep, GuestGrants, GuestLimits, GuestNetwork,
+    MAX_PIECE_BYTES, ToolCall, ToolReply,
+};
 
 use super::{random::Generator, sources::Sources, transpile::NameScope};
 use crate::HostLink;
@@ -25,6 +28,8 @@ const MAX_VARIABLE_BYTES: usize = 64;
 pub(super) enum HostInput {
     /// The outcome of a tool call.
     Reply(ToolReply),
+    /// The reply to a step of a fetch.
+    FetchReply(ToolReply, FetchStepKind),
     /// The time that the code waits for has come; only in durable runs.
     Timer,
 }
@@ -42,17 +47,30 @@ pub(super) struct CurrentRun {
     paths: RefCell<Vec<String>>,
     clock: Cell<Option<DurableClock>>,
     calls: Cell<Calls>,
+    network: Cell<GuestNetwork>,
+    result_bytes: Cell<u32>,
+    fetch_steps: RefCell<BTreeMap<u32, FetchStepKind>>,
     exit: Cell<Option<i32>>,
     missed_variables: RefCell<BTreeSet<String>>,
     arguments: RefCell<Vec<String>>,
     pub(super) random: Generator,
 }
 
-/// Tool calls of a run.
+/// Tool calls and steps of fetches of a run.
 #[derive(Debug, Clone, Copy, Default)]
 struct Calls {
     made: u32,
     waiting: u32,
+    /// How many of those that wait only read.
+    reading: u32,
+}
+
+/// What a step of a fetch asks for, and so what its reply is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FetchStepKind {
+    Begin,
+    Send,
+    Read,
 }
 
 /// Time as a durable run sees it, in milliseconds since 1970.
@@ -77,6 +95,9 @@ impl CurrentRun {
             paths: RefCell::default(),
             clock: Cell::new(None),
             calls: Cell::default(),
+            network: Cell::default(),
+            result_bytes: Cell::default(),
+            fetch_steps: RefCell::default(),
             exit: Cell::new(None),
             missed_variables: RefCell::default(),
             arguments: RefCell::default(),
@@ -102,6 +123,9 @@ impl CurrentRun {
             DurableClock { began: now, now, wanted: f64::NEG_INFINITY }
         }));
         self.calls.set(Calls::default());
+        self.network.set(grants.network);
+        self.result_bytes.set(limits.result_bytes);
+        self.fetch_steps.take();
         self.exit.set(None);
         self.missed_variables.take();
         self.host.replace(Some(host.clone()));
@@ -224,6 +248,13 @@ impl CurrentRun {
         self.calls.get().waiting
     }
 
+    /// Those of them without whose outcome the run is not over: a body that nobody waits for need not be
+    /// read.
+    pub(super) fn unfinished_calls(&self) -> u32 {
+        let Calls { waiting, reading, .. } = self.calls.get();
+        waiting.saturating_sub(reading)
+    }
+
     /// Sends a call and gives its number.
     pub(super) fn call(
         &self,
@@ -232,11 +263,48 @@ impl CurrentRun {
         arguments: Vec<u8>,
         line: Option<u32>,
     ) -> u32 {
-        let Calls { made, waiting } = self.calls.get();
-        let call = made.saturating_add(1);
-        self.calls.set(Calls { made: call, waiting: waiting.saturating_add(1) });
+        let call = self.next_call();
         self.send(&Event::ToolCall(ToolCall { call, server, tool, line, arguments }));
         call
+    }
+
+    fn next_call(&self) -> u32 {
+        let Calls { made, waiting, reading } = self.calls.get();
+        let (made, waiting) = (made.saturating_add(1), waiting.saturating_add(1));
+        self.calls.set(Calls { made, waiting, reading });
+        made
+    }
+
+    /// Whether there are hosts that code may reach.
+    pub(super) fn may_fetch(&self) -> bool {
+        self.network.get() != GuestNetwork::None
+    }
+
+    /// The most bytes of a body that the host takes in one frame.
+    pub(super) fn whole_body_bytes(&self) -> usize {
+        self.result_bytes.get().max(MAX_PIECE_BYTES) as usize
+    }
+
+    /// Asks for a step of a fetch and gives its number.
+    pub(super) fn fetch(&self, step: FetchStep) -> u32 {
+        let kind = match &step {
+            FetchStep::Begin(_) => FetchStepKind::Begin,
+            FetchStep::Send { .. } => FetchStepKind::Send,
+            FetchStep::Read { .. } => FetchStepKind::Read,
+        };
+        let call = self.next_call();
+        if kind == FetchStepKind::Read {
+            let calls = self.calls.get();
+            self.calls.set(Calls { reading: calls.reading.saturating_add(1), ..calls });
+        }
+        self.fetch_steps.borrow_mut().insert(call, kind);
+        self.send(&Event::Fetch(FetchAsk { call, step }));
+        call
+    }
+
+    /// The code has no use for the rest of a fetch.
+    pub(super) fn cancel_fetch(&self, fetch: u32) {
+        self.send(&Event::FetchCancelled { fetch });
     }
 
     /// Whether the host has something to say within this time.
@@ -269,9 +337,16 @@ impl CurrentRun {
                 if let Some(now_ms) = reply.now_ms {
                     self.advance(now_ms);
                 }
-                let Calls { made, waiting } = self.calls.get();
-                self.calls.set(Calls { made, waiting: waiting.saturating_sub(1) });
-                Some(HostInput::Reply(reply))
+                let calls = self.calls.get();
+                let waiting = calls.waiting.saturating_sub(1);
+                let kind = self.fetch_steps.borrow_mut().remove(&reply.call);
+                let has_read = kind == Some(FetchStepKind::Read);
+                let reading = calls.reading.saturating_sub(u32::from(has_read));
+                self.calls.set(Calls { waiting, reading, ..calls });
+                Some(match kind {
+                    Some(kind) => HostInput::FetchReply(reply, kind),
+                    None => HostInput::Reply(reply),
+                })
             }
             Command::Timer { now_ms } => {
                 self.advance(now_ms);

@@ -55,7 +55,7 @@ impl EventLoop<'_> {
             self.run_jobs()?;
             let is_done = match self.context.with(|ctx| self.look_at(&ctx, body))? {
                 // A call that is not awaited is finished all the same: it was already sent.
-                BodyState::Value(value) if self.current.waiting_calls() == 0 => {
+                BodyState::Value(value) if self.current.unfinished_calls() == 0 => {
                     return Ok(Some(value));
                 }
                 BodyState::Value(_) => true,
@@ -170,6 +170,9 @@ impl EventLoop<'_> {
     fn take_input(&self) -> Result<(), RunFailure> {
         match self.current.receive() {
             Some(HostInput::Reply(reply)) => self.try_with(|ctx| self.library.settle(ctx, reply)),
+            Some(HostInput::FetchReply(reply, kind)) => {
+                self.try_with(|ctx| self.library.settle_fetch(ctx, reply, kind))
+            }
             Some(HostInput::Timer) => Ok(()),
             // The host is gone, and ends the cell.
             None => Err(RunFailure::Stalled),

@@ -3,7 +3,7 @@
 use belljar_wire::ToolReply;
 use rquickjs::{Ctx, Function, Object, Persistent, Result, Value};
 
-use super::{text::text_of, tools};
+use super::{current_run::FetchStepKind, fetch, text::text_of, tools};
 
 /// Saved once the library is evaluated; must be dropped before the runtime is.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ impl GuestLibrary {
     pub(super) fn forget(&self, ctx: &Ctx<'_>) -> Result<()> {
         self.forget.clone().restore(ctx)?.call::<_, ()>(())?;
         let native = self.native.clone().restore(ctx)?;
-        for part in ["forgetCalls", "forgetGroups", "forgetProcess"] {
+        for part in ["forgetCalls", "forgetFetches", "forgetGroups", "forgetProcess"] {
             // A part of the library that was never loaded has nothing to forget.
             if let Some(forget) = native.get::<_, Option<Function>>(part)? {
                 forget.call::<_, ()>(())?;
@@ -72,6 +72,16 @@ impl GuestLibrary {
     /// Hands the outcome of a tool call to the code that waits for it.
     pub(super) fn settle(&self, ctx: &Ctx<'_>, reply: ToolReply) -> Result<()> {
         tools::settle(ctx, &self.native.clone().restore(ctx)?, reply)
+    }
+
+    /// Hands the reply to a step of a fetch to the code that waits for it.
+    pub(super) fn settle_fetch(
+        &self,
+        ctx: &Ctx<'_>,
+        reply: ToolReply,
+        kind: FetchStepKind,
+    ) -> Result<()> {
+        fetch::settle(ctx, &self.native.clone().restore(ctx)?, reply, kind)
     }
 
     /// The prototype of `ToolError`, if any code has used it.

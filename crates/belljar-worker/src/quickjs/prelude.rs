@@ -72,6 +72,7 @@ const ON_DEMAND: &[(&str, &str)] = guest_files![
     "node/util",
     "web/blob",
     "web/body",
+    "web/fetch",
     "web/form-data",
     "web/headers",
     "web/streams-readable",

@@ -50,7 +50,7 @@ pub(super) fn install<'js>(
 }
 
 /// The agent's line of a call.
-fn line_of(current: &CurrentRun, stack: &str) -> Option<u32> {
+pub(super) fn line_of(current: &CurrentRun, stack: &str) -> Option<u32> {
     let trace = current.sources()?.trace(stack, "");
     Some(trace.current()?.position().0)
 }

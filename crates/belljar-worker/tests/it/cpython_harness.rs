@@ -147,6 +147,8 @@ fn run_in(socket: &mut UnixStream, command: &RunCommand) -> Outcome {
             | Event::TimerWanted { .. }
             | Event::Branched
             | Event::Rerooted
+            | Event::Fetch(_)
+            | Event::FetchCancelled { .. }
             | Event::NotBranched { .. }) => {
                 unreachable!("a cell with code does not send {other:?}");
             }

@@ -231,6 +231,8 @@ fn drain(mut host: UnixStream, mut answer: impl FnMut(Event) -> Vec<Command>) ->
             | Event::Failed(_)
             | Event::Branched
             | Event::Rerooted
+            | Event::Fetch(_)
+            | Event::FetchCancelled { .. }
             | Event::NotBranched { .. }) => {
                 unreachable!("an engine does not send {other:?}");
             }

@@ -1,6 +1,6 @@
 //! The action of a node: code, a session that lives across nodes, or a tool.
 
-use serde_json::{Map, Value};
+use belljar_contract::{JsonMap, JsonValue};
 
 use super::step::Steps;
 use crate::code::{self, LanguageFields};
@@ -67,7 +67,7 @@ impl CodeSettings {
         &self,
         (language, engine): (Language, Option<EngineName>),
         code: String,
-        context: Map<String, Value>,
+        context: JsonMap,
     ) -> Code {
         Code {
             language,
@@ -227,12 +227,12 @@ impl Steps<'_, '_> {
 
     pub(super) fn object(
         &mut self,
-        value: Option<Value>,
+        value: Option<JsonValue>,
         node: Option<&FileNode>,
-    ) -> Option<Map<String, Value>> {
+    ) -> Option<JsonMap> {
         match (value, node) {
-            (None | Some(Value::Null), _) => Some(Map::new()),
-            (Some(Value::Object(map)), _) => Some(map),
+            (None | Some(JsonValue::Null), _) => Some(JsonMap::new()),
+            (Some(JsonValue::Object(map)), _) => Some(map),
             (Some(_), Some(node)) => {
                 expected(node, "a mapping", self.notes);
                 None

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::json;
+use belljar_contract::exact_json;
 
 use super::routes::Spot;
 use crate::expression::{quoted, result_of};
@@ -132,7 +132,7 @@ fn changes(task: &Task, place: &str, parts: &mut Vec<String>) {
     }
     for (part, template) in &task.output {
         let key = quoted(part);
-        if *template == json!("{{ result }}") {
+        if *template == exact_json!("{{ result }}") {
             parts.push(format!("({{{key}: {place}}} if {place} is not none else none)"));
         } else {
             parts.push(format!("{{{key}: state[{key}] | default(none)}}"));

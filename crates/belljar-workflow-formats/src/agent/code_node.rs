@@ -1,6 +1,6 @@
 //! `run`: the code of a node.
 
-use serde_json::{Map, Value, json};
+use belljar_contract::{JsonMap, JsonValue, exact_json};
 
 use super::step::Steps;
 use crate::code::{self, LanguageFields};
@@ -33,29 +33,29 @@ impl Steps<'_, '_> {
     }
 
     /// The context of the code: the names that it sees.
-    fn given(&self, source: &str) -> Map<String, Value> {
-        let mut context = Map::new();
-        context.insert("state".into(), json!("{{ state }}"));
+    fn given(&self, source: &str) -> JsonMap {
+        let mut context = JsonMap::new();
+        context.insert("state".into(), exact_json!("{{ state }}"));
         for (name, value) in [
             ("variables", "{{ state.variables }}"),
             ("parallel_results", "{{ state.parallel_results | default([]) }}"),
         ] {
             if source.contains(name) {
-                context.insert(name.into(), json!(value));
+                context.insert(name.into(), exact_json!(value));
             }
         }
         // Of these parts, the code returns only the items it adds, not the whole list.
         let usual = ["messages", "tasks", "decisions"].map(str::to_owned);
-        let grows: Map<String, Value> = (self.reducers.keys().cloned().chain(usual))
+        let grows: JsonMap = (self.reducers.keys().cloned().chain(usual))
             .filter(|part| source.contains(part.as_str()))
             .filter_map(|part| match reducer_of(self.reducers, &part) {
-                Reducer::Append => Some((part, json!("append"))),
-                Reducer::Sum => Some((part, json!("sum"))),
+                Reducer::Append => Some((part, exact_json!("append"))),
+                Reducer::Sum => Some((part, exact_json!("sum"))),
                 Reducer::Last | Reducer::Merge | Reducer::Union => None,
             })
             .collect();
         if !grows.is_empty() {
-            context.insert("__grows__".into(), Value::Object(grows));
+            context.insert("__grows__".into(), JsonValue::Object(grows));
         }
         context
     }

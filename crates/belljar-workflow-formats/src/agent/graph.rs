@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::json;
+use belljar_contract::exact_json;
 
 use super::branches::{self, Join};
 use super::region::{self, Region};
@@ -184,7 +184,7 @@ impl GraphBuilder {
         task.depends_on = reached.depends_on;
         task.when = both(reached.when.as_deref(), task.when.as_deref());
         if let (Some((kept, list)), Action::CodeExecution(code)) = (branches, &mut task.action) {
-            code.context.insert("parallel_results".into(), json!(list));
+            code.context.insert("parallel_results".into(), exact_json!(list));
             task.depends_on.push(kept);
         }
         let leads_on = spot.routes.ways.iter().any(|way| way.to.is_some());
@@ -212,7 +212,8 @@ impl GraphBuilder {
     fn router(&mut self, number: usize, id: &str, when: Option<String>) -> String {
         let Some(spot) = self.spots.get(number) else { return id.to_owned() };
         let choice = self.choice(&spot.routes);
-        let mut router = task(&format!("{id}__next"), pass(json!(format!("{{{{ {choice} }}}}"))));
+        let mut router =
+            task(&format!("{id}__next"), pass(exact_json!(format!("{{{{ {choice} }}}}"))));
         router.depends_on = vec![id.to_owned()];
         router.when = when;
         let name = router.id.clone();
@@ -238,7 +239,7 @@ impl GraphBuilder {
 
     /// Adds a task that keeps the state at a fork.
     fn keep_state(&mut self, fork: &str, when: Option<String>, optional: bool) {
-        let mut keeper = task(&branches::state_task_id(fork), pass(json!("{{ state }}")));
+        let mut keeper = task(&branches::state_task_id(fork), pass(exact_json!("{{ state }}")));
         let start = optional.then(|| START.to_owned());
         keeper.depends_on = std::iter::once(fork.to_owned()).chain(start).collect();
         keeper.when = when;

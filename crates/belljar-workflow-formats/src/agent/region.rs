@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::json;
+use belljar_contract::exact_json;
 
 use super::graph::both;
 use super::routes::Spot;
@@ -45,11 +45,13 @@ impl Region<'_> {
         let key = format!("{LOOP_POSITION_PREFIX}{first}");
         let place = format!("state[{}]", quoted(&key));
 
-        let mut enter =
-            task(&format!("{first}__enter"), pass(json!(format!("{{{{ {} }}}}", begin(entries)))));
+        let mut enter = task(
+            &format!("{first}__enter"),
+            pass(exact_json!(format!("{{{{ {} }}}}", begin(entries)))),
+        );
         enter.depends_on = depends_on;
         enter.when = when.map(str::to_owned);
-        enter.output.insert(key.clone(), json!("{{ result }}"));
+        enter.output.insert(key.clone(), exact_json!("{{ result }}"));
 
         let mut body: Vec<Task> = Vec::with_capacity(members.len() + 1);
         for spot in &members {
@@ -60,14 +62,17 @@ impl Region<'_> {
         }
         let mut router = task(
             &format!("{first}__next"),
-            pass(json!(format!("{{{{ {} }}}}", self.onward(&members, &place)))),
+            pass(exact_json!(format!("{{{{ {} }}}}", self.onward(&members, &place)))),
         );
         // The router must run even when the node of the round is skipped by its own condition.
         if members.iter().any(|spot| spot.task.when.is_some()) {
-            body.push(task(&format!("{first}__at"), pass(json!(format!("{{{{ {place} }}}}")))));
+            body.push(task(
+                &format!("{first}__at"),
+                pass(exact_json!(format!("{{{{ {place} }}}}"))),
+            ));
         }
         router.depends_on = body.iter().map(|node| node.id.clone()).collect();
-        router.output.insert(key.clone(), json!("{{ result }}"));
+        router.output.insert(key.clone(), exact_json!("{{ result }}"));
         body.push(router);
 
         let names: Vec<String> = members.iter().map(|spot| quoted(&spot.task.id)).collect();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Map, Value, json};
+use belljar_contract::{JsonMap, JsonValue, exact_json, json_value};
 
 use super::step::Steps;
 use super::{START, constants, pass, task};
@@ -96,7 +96,7 @@ impl Steps<'_, '_> {
         let items = items.map(|node| match &node.tree {
             // `items: state.urls` means the same as `"{{ state.urls }}"`.
             FileTree::Text(text) if !text.contains("{{") => {
-                json!(format!("{{{{ {} }}}}", self.names.expression(text)))
+                exact_json!(format!("{{{{ {} }}}}", self.names.expression(text)))
             }
             FileTree::Text(_)
             | FileTree::Null
@@ -138,22 +138,22 @@ impl Steps<'_, '_> {
         let one = std::slice::from_ref(action);
         let steps = self.inside(branch, |steps| steps.sequence_of(one, &|_| "action".to_owned()));
         let Some(parts) = parts_read(&steps) else {
-            return self.each(steps, branch, json!("{{ state }}"), "state");
+            return self.each(steps, branch, exact_json!("{{ state }}"), "state");
         };
         let own = |part: &String| *part != branch.item && *part != branch.index;
-        let parts: Map<String, Value> = (parts.into_iter().filter(own))
+        let parts: JsonMap = (parts.into_iter().filter(own))
             .map(|part| {
-                let value = json!(format!("{{{{ state.{part} }}}}"));
+                let value = exact_json!(format!("{{{{ state.{part} }}}}"));
                 (part, value)
             })
             .collect();
-        self.each(steps, branch, Value::Object(parts), "__changed(state, inputs.state)")
+        self.each(steps, branch, JsonValue::Object(parts), "__changed(state, inputs.state)")
     }
 
     /// Steps for each item, over a copy of the state.
     fn each_steps(&mut self, list: &[FileNode], branch: &ForeachBranch<'_>) -> Task {
         let steps = self.inside(branch, |steps| steps.sequence(list));
-        self.each(steps, branch, json!("{{ state }}"), "state")
+        self.each(steps, branch, exact_json!("{{ state }}"), "state")
     }
 
     /// Reads steps that find the item in their state.
@@ -177,13 +177,13 @@ impl Steps<'_, '_> {
         &self,
         mut steps: Vec<Task>,
         branch: &ForeachBranch<'_>,
-        state: Value,
+        state: JsonValue,
         kept: &str,
     ) -> Task {
-        let mut start = task(START, pass(json!("{{ inputs.state }}")));
+        let mut start = task(START, pass(exact_json!("{{ inputs.state }}")));
         start.merge_result = true;
-        start.output.insert(branch.item.to_owned(), json!("{{ inputs.item }}"));
-        start.output.insert(branch.index.to_owned(), json!("{{ inputs.index }}"));
+        start.output.insert(branch.item.to_owned(), exact_json!("{{ inputs.item }}"));
+        start.output.insert(branch.index.to_owned(), exact_json!("{{ inputs.index }}"));
         if let Some(first) = steps.first_mut() {
             first.depends_on = vec![START.to_owned()];
         }
@@ -193,7 +193,7 @@ impl Steps<'_, '_> {
             name: "each".into(),
             reducers: self.reducers.clone(),
             tasks: std::iter::once(start).chain(steps).collect(),
-            output: Some(json!(format!("{{{{ __branch({kept}, {about}) }}}}"))),
+            output: Some(exact_json!(format!("{{{{ __branch({kept}, {about}) }}}}"))),
             settings: DagSettings {
                 lenient: true,
                 constants: constants(&self.names),
@@ -203,12 +203,12 @@ impl Steps<'_, '_> {
         };
         let inputs = [
             ("state", state),
-            ("item", json!("{{ item }}")),
-            ("index", json!("{{ index }}")),
-            ("source_node", json!(branch.node)),
-            ("branch", json!(branch.named())),
+            ("item", exact_json!("{{ item }}")),
+            ("index", exact_json!("{{ index }}")),
+            ("source_node", exact_json!(branch.node)),
+            ("branch", exact_json!(branch.named())),
         ];
-        let inputs: Map<String, Value> =
+        let inputs: JsonMap =
             inputs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         let mut each = task("each", Action::Workflow { workflow: Box::new(dag), inputs });
         if !branch.fail_fast {
@@ -233,34 +233,34 @@ impl ForeachBranch<'_> {
 
     /// The result for an item that failed: it is among the results, and the other items continue.
     fn failed(&self) -> Task {
-        let mut given = Map::new();
-        given.insert(self.item.to_owned(), json!("{{ item }}"));
-        given.insert(self.index.to_owned(), json!("{{ index }}"));
-        let state = Value::Object(given.clone());
+        let mut given = JsonMap::new();
+        given.insert(self.item.to_owned(), exact_json!("{{ item }}"));
+        given.insert(self.index.to_owned(), exact_json!("{{ index }}"));
+        let state = JsonValue::Object(given.clone());
         given.insert("state".to_owned(), state);
-        given.insert("source_node".to_owned(), json!(self.node));
-        given.insert("branch".to_owned(), json!(self.named()));
-        given.insert("index".to_owned(), json!("{{ index }}"));
-        given.insert("success".to_owned(), json!(false));
-        given.insert("error".to_owned(), json!("{{ error.message }}"));
-        task("failed", pass(Value::Object(given)))
+        given.insert("source_node".to_owned(), exact_json!(self.node));
+        given.insert("branch".to_owned(), exact_json!(self.named()));
+        given.insert("index".to_owned(), exact_json!("{{ index }}"));
+        given.insert("success".to_owned(), exact_json!(false));
+        given.insert("error".to_owned(), exact_json!("{{ error.message }}"));
+        task("failed", pass(JsonValue::Object(given)))
     }
 }
 
 /// The parts of the state that tasks read; `None` when they may read all of it.
 fn parts_read(tasks: &[Task]) -> Option<BTreeSet<String>> {
     let mut parts = BTreeSet::new();
-    let mut open = vec![serde_json::to_value(tasks).ok()?];
+    let mut open = vec![json_value::to_value(tasks).ok()?];
     for task in tasks {
         let paths = task.when.as_deref().map(names_in_expression).transpose().ok()?;
         parts.extend(parts_of(paths.into_iter().flatten())?);
     }
     while let Some(value) = open.pop() {
         match value {
-            Value::String(text) => parts.extend(parts_of(names_in_template(&text).ok()?)?),
-            Value::Array(items) => open.extend(items),
-            Value::Object(map) => open.extend(map.into_iter().map(|(_, value)| value)),
-            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+            JsonValue::String(text) => parts.extend(parts_of(names_in_template(&text).ok()?)?),
+            JsonValue::Array(items) => open.extend(items),
+            JsonValue::Object(map) => open.extend(map.into_iter().map(|(_, value)| value)),
+            JsonValue::Null | JsonValue::Bool(_) | JsonValue::Number(_) => {}
         }
     }
     Some(parts)

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use belljar_contract::Language;
-use serde_json::{Map, Value, json};
+use belljar_contract::{JsonMap, JsonValue, exact_json};
 
 use super::action::{CodeSettings, seconds};
 use super::routes::{InterruptPoint, Spot};
@@ -57,7 +57,7 @@ impl Steps<'_, '_> {
             let spot = self.within(&name, |steps| steps.spot(&name, node, fields));
             // A node that cannot be read keeps its place: routes to it are not faults as well.
             let missing =
-                || Spot::new(task(&name, super::pass(Value::Null)), node.at, None, false, None);
+                || Spot::new(task(&name, super::pass(JsonValue::Null)), node.at, None, false, None);
             spots.push(spot.unwrap_or_else(missing));
         }
         spots
@@ -196,12 +196,12 @@ impl Steps<'_, '_> {
     }
 
     /// Reads where the result goes: a name, or a mapping of names to templates over it.
-    fn output(&mut self, fields: &mut FieldReader<'_>) -> Map<String, Value> {
-        let mut parts = Map::new();
+    fn output(&mut self, fields: &mut FieldReader<'_>) -> JsonMap {
+        let mut parts = JsonMap::new();
         if let Some(node) = fields.take(&["output", "store", "output_key"], self.notes) {
             match &node.tree {
                 FileTree::Text(key) => {
-                    parts.insert(key.clone(), json!("{{ result }}"));
+                    parts.insert(key.clone(), exact_json!("{{ result }}"));
                 }
                 FileTree::Map(_) => parts.extend(self.parts(node)),
                 FileTree::Null | FileTree::Bool(_) | FileTree::Number(_) | FileTree::List(_) => {
@@ -220,7 +220,7 @@ impl Steps<'_, '_> {
     }
 
     /// Reads a mapping whose texts are templates.
-    fn parts(&mut self, node: &FileNode) -> Map<String, Value> {
+    fn parts(&mut self, node: &FileNode) -> JsonMap {
         let values = self.templates(node);
         self.object(Some(values), Some(node)).unwrap_or_default()
     }
@@ -257,7 +257,7 @@ impl Steps<'_, '_> {
                 None => {
                     // A node that only continues a route, or joins branches.
                     self.notes.warn(node.at, format!("`{}` does nothing", shortened(name)), "");
-                    Some(super::pass(Value::Null))
+                    Some(super::pass(JsonValue::Null))
                 }
             },
         }
@@ -277,7 +277,7 @@ impl Steps<'_, '_> {
     }
 
     /// Reads a value whose texts are templates.
-    pub(super) fn templates(&mut self, node: &FileNode) -> Value {
+    pub(super) fn templates(&mut self, node: &FileNode) -> JsonValue {
         self.check_templates(node);
         self.names.value(node.json())
     }
@@ -357,7 +357,7 @@ fn past_skipped(mut tasks: Vec<Task>) -> Vec<Task> {
     for task in &mut tasks {
         task.depends_on.push(BEGIN.to_owned());
     }
-    tasks.insert(0, task(BEGIN, super::pass(Value::Null)));
+    tasks.insert(0, task(BEGIN, super::pass(JsonValue::Null)));
     tasks
 }
 
@@ -369,12 +369,12 @@ fn group(body: Vec<Task>) -> Action {
 
 /// Sets where the result of a task goes. A mapping goes into the state key by key unless the file
 /// says otherwise; the result of a node's code always does.
-fn put_result(task: &mut Task, output: Map<String, Value>) {
+fn put_result(task: &mut Task, output: JsonMap) {
     let is_said = !output.is_empty();
     task.output = output;
     let (merge, other) = match &task.action {
         Action::Foreach(_) if !is_said => {
-            task.output.insert("parallel_results".into(), json!("{{ result }}"));
+            task.output.insert("parallel_results".into(), exact_json!("{{ result }}"));
             (false, false)
         }
         // The last expression of JavaScript is a value too, whether or not its author meant it.

@@ -1,6 +1,6 @@
 //! Reads the action of a task, by its `type` or by the fields it has.
 
-use serde_json::Value;
+use belljar_contract::JsonValue;
 
 use super::{TaskReader, asked, condition, duration};
 use crate::code::{self, LanguageFields};
@@ -68,7 +68,7 @@ impl TaskReader<'_, '_> {
             "pass" => {
                 let value = fields.take(&["value"], self.notes);
                 let value = value.map(|node| self.values(node.json(), node.at));
-                Some(Action::Pass { value: value.unwrap_or(Value::Null) })
+                Some(Action::Pass { value: value.unwrap_or(JsonValue::Null) })
             }
             other => {
                 let near = near(other, KINDS);

@@ -1,7 +1,7 @@
 //! F8: what the nodes of an agent do.
 
 use belljar_contract::Language;
-use serde_json::json;
+use belljar_contract::exact_json;
 
 use super::{good, ids, task, warnings};
 use crate::Format;
@@ -22,15 +22,15 @@ nodes:
     assert_eq!(read.format, Format::Agent);
     assert_eq!(ids(&read.dag.tasks), ["__start__", "count"]);
     let start = task(&read.dag, "__start__");
-    assert_eq!(start.action, Action::Pass { value: json!("{{ inputs }}") });
+    assert_eq!(start.action, Action::Pass { value: exact_json!("{{ inputs }}") });
     assert!(start.merge_result);
     let count = task(&read.dag, "count");
     let Action::CodeExecution(code) = &count.action else { panic!() };
     assert_eq!((code.language, code.shape), (Language::Python, ResultShape::Node));
-    assert_eq!(code.context["state"], json!("{{ state }}"));
+    assert_eq!(code.context["state"], exact_json!("{{ state }}"));
     assert!(count.merge_result && count.output.is_empty());
     assert_eq!(count.depends_on, ["__start__"]);
-    assert_eq!(read.dag.output, Some(json!("{{ state }}")));
+    assert_eq!(read.dag.output, Some(exact_json!("{{ state }}")));
 }
 
 #[test]
@@ -65,8 +65,8 @@ nodes:
     assert_eq!(b.grants.modules, Some(vec!["math".into()]));
     assert_eq!((b.language, b.files), (Language::JavaScript, true));
     assert_eq!((a.template, c.template), (false, true));
-    assert_eq!(c.context["n"], json!("{{ state.n }}"));
-    assert_eq!(task(&read.dag, "a").output["out"], json!("{{ result }}"));
+    assert_eq!(c.context["n"], exact_json!("{{ state.n }}"));
+    assert_eq!(task(&read.dag, "a").output["out"], exact_json!("{{ result }}"));
 }
 
 #[test]
@@ -100,11 +100,11 @@ nodes:
     };
     assert!(matches!(sandbox("make"), SandboxAction::Create { language: Language::Python, .. }));
     let SandboxAction::Execute { sandbox_id, code, .. } = sandbox("use") else { panic!() };
-    assert_eq!(sandbox_id, json!("{{ state.box.sandbox_id }}"));
+    assert_eq!(sandbox_id, exact_json!("{{ state.box.sandbox_id }}"));
     // Braces that are code stay code.
     assert_eq!(code, "{% raw %}x = {{1: 2}}{% endraw %}");
     assert_eq!(sandbox("all"), SandboxAction::List);
-    assert_eq!(sandbox("end it"), SandboxAction::Destroy { sandbox_id: json!("s1") });
+    assert_eq!(sandbox("end it"), SandboxAction::Destroy { sandbox_id: exact_json!("s1") });
 }
 
 #[test]
@@ -124,12 +124,12 @@ nodes:
         let Action::McpTool(call) = &task(&read.dag, id).action else { panic!("{id}") };
         call.clone()
     };
-    assert_eq!(call("a").arguments["url"], json!("{{ state.variables.base }}/1"));
-    assert_eq!(call("a").arguments["deep"], json!([{"u": "{{ state.u }}"}]));
-    assert_eq!(read.dag.state["variables"]["base"], json!("https://x"));
+    assert_eq!(call("a").arguments["url"], exact_json!("{{ state.variables.base }}/1"));
+    assert_eq!(call("a").arguments["deep"], exact_json!([{"u": "{{ state.u }}"}]));
+    assert_eq!(read.dag.state["variables"]["base"], exact_json!("https://x"));
     let tools: Vec<String> = ["b", "c", "d", "e"].map(|id| call(id).tool).into();
     assert_eq!(tools, ["tracker.find", "http.get", "web:get", "web.get"]);
-    assert_eq!(call("d").arguments["n"], json!(1));
+    assert_eq!(call("d").arguments["n"], exact_json!(1));
     assert!(warnings(&read).contains("connect an MCP server called `http`"));
 }
 
@@ -192,12 +192,12 @@ nodes:
     let Action::Workflow { workflow, inputs } = &each.each.action else { panic!() };
     assert_eq!(ids(&workflow.tasks), ["__start__", "action"]);
     let Action::McpTool(call) = &workflow.tasks[1].action else { panic!() };
-    assert_eq!(call.arguments["url"], json!("{{ state.url }}"));
-    assert_eq!(call.arguments["n"], json!("{{ state.i + 1 }}"));
+    assert_eq!(call.arguments["url"], exact_json!("{{ state.url }}"));
+    assert_eq!(call.arguments["n"], exact_json!("{{ state.i + 1 }}"));
     // Of the state it is given what it reads, and no more.
-    assert_eq!(inputs["state"], json!({"keep": "{{ state.keep }}"}));
+    assert_eq!(inputs["state"], exact_json!({"keep": "{{ state.keep }}"}));
     assert!(matches!(each.each.on_error, OnError::Fallback(_)));
-    assert_eq!(all.output["pages"], json!("{{ result }}"));
+    assert_eq!(all.output["pages"], exact_json!("{{ result }}"));
 }
 
 #[test]
@@ -221,23 +221,26 @@ nodes:
     );
     let all = task(&read.dag, "all");
     let Action::Foreach(each) = &all.action else { panic!() };
-    assert_eq!((&each.items, each.fail_fast), (&json!("{{ state.docs }}"), true));
+    assert_eq!((&each.items, each.fail_fast), (&exact_json!("{{ state.docs }}"), true));
     let Action::Workflow { workflow, inputs } = &each.each.action else { panic!() };
-    assert_eq!(inputs["item"], json!("{{ item }}"));
+    assert_eq!(inputs["item"], exact_json!("{{ item }}"));
     assert_eq!(ids(&workflow.tasks), ["__start__", "read", "count"]);
-    assert_eq!(workflow.tasks[0].output["doc"], json!("{{ inputs.item }}"));
+    assert_eq!(workflow.tasks[0].output["doc"], exact_json!("{{ inputs.item }}"));
     let Action::McpTool(call) = &workflow.tasks[1].action else { panic!() };
-    assert_eq!(call.arguments["path"], json!("{{ state.doc.path }}"));
-    assert_eq!((&inputs["state"], &each.each.on_error), (&json!("{{ state }}"), &OnError::Fail));
+    assert_eq!(call.arguments["path"], exact_json!("{{ state.doc.path }}"));
+    assert_eq!(
+        (&inputs["state"], &each.each.on_error),
+        (&exact_json!("{{ state }}"), &OnError::Fail)
+    );
     assert_eq!(workflow.reducers["log"], Reducer::Append);
-    assert_eq!(read.dag.state["log"], json!([]));
-    assert_eq!(all.output["parallel_results"], json!("{{ result }}"));
+    assert_eq!(read.dag.state["log"], exact_json!([]));
+    assert_eq!(all.output["parallel_results"], exact_json!("{{ result }}"));
     let join = task(&read.dag, "join");
     assert_eq!(join.depends_on, ["all"]);
     let Action::CodeExecution(code) = &join.action else { panic!() };
     assert_eq!(
         code.context["parallel_results"],
-        json!("{{ state.parallel_results | default([]) }}")
+        exact_json!("{{ state.parallel_results | default([]) }}")
     );
 }
 
@@ -274,7 +277,7 @@ nodes:
     let b = task(&read.dag, "b");
     assert_eq!((b.timeout_ms, &b.on_error), (Some(5_000), &OnError::Continue));
     assert_eq!(b.when.as_deref(), Some("not state.done"));
-    assert_eq!(read.dag.state["items"], json!([1]));
+    assert_eq!(read.dag.state["items"], exact_json!([1]));
 }
 
 #[test]
@@ -292,7 +295,10 @@ nodes:
 ",
     );
     let Action::McpTool(call) = &task(&read.dag, "b").action else { panic!() };
-    assert_eq!((&call.arguments["url"], &call.arguments["n"]), (&json!("x"), &json!(2)));
+    assert_eq!(
+        (&call.arguments["url"], &call.arguments["n"]),
+        (&exact_json!("x"), &exact_json!(2))
+    );
 }
 
 #[test]

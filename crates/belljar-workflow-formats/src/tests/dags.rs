@@ -1,6 +1,6 @@
 //! F8: DAG JSON, and the same in YAML as Belljar writes it.
 
-use serde_json::json;
+use belljar_contract::exact_json;
 
 use super::{good, ids, task, warnings};
 use crate::{CodeExecution, Format, FormatOptions, read, read_tasks};
@@ -24,7 +24,7 @@ fn f8_every_spelling_of_a_tool_and_of_dependencies() {
     let depends: Vec<_> = read.dag.tasks.iter().map(|task| task.depends_on.join(",")).collect();
     assert_eq!(depends, ["", "a", "a", "b,c", "d"]);
     let Action::McpTool(call) = &task(&read.dag, "a").action else { panic!() };
-    assert_eq!((call.tool.as_str(), &call.arguments["path"]), ("files:read", &json!("/x")));
+    assert_eq!((call.tool.as_str(), &call.arguments["path"]), ("files:read", &exact_json!("/x")));
 }
 
 #[test]
@@ -42,8 +42,8 @@ fn f8_code_with_its_sandbox_config_in_both_spellings() {
         assert_eq!(code.limits.timeout_ms, Some(5000));
         assert_eq!(code.limits.memory_mb, Some(128));
         assert_eq!(code.grants.read, Access::Only(vec!["/data".into()]));
-        assert_eq!(code.context["n"], json!("{{ results[\"x\"].items }}"));
-        assert_eq!(code.context["m"], json!(2));
+        assert_eq!(code.context["n"], exact_json!("{{ results[\"x\"].items }}"));
+        assert_eq!(code.context["m"], exact_json!(2));
     }
 }
 
@@ -82,11 +82,11 @@ tasks:
     let Action::Foreach(each) = &task(dag, "each").action else { panic!() };
     assert_eq!((each.at_once, each.fail_fast, each.each.id.as_str()), (Some(4), false, "each"));
     let Action::Workflow { workflow, inputs } = &task(dag, "sub").action else { panic!() };
-    assert_eq!((ids(&workflow.tasks), &inputs["n"]), (vec!["inner"], &json!(1)));
-    assert_eq!(task(dag, "later").action, Action::Wait(Wait::For { wait_ms: json!(2000) }));
-    let until = Wait::Until { until_ms: json!("{{ inputs.at }}") };
+    assert_eq!((ids(&workflow.tasks), &inputs["n"]), (vec!["inner"], &exact_json!(1)));
+    assert_eq!(task(dag, "later").action, Action::Wait(Wait::For { wait_ms: exact_json!(2000) }));
+    let until = Wait::Until { until_ms: exact_json!("{{ inputs.at }}") };
     assert_eq!(task(dag, "then").action, Action::Wait(until));
-    assert_eq!(task(dag, "same").action, Action::Pass { value: json!("{{ state.x }}") });
+    assert_eq!(task(dag, "same").action, Action::Pass { value: exact_json!("{{ state.x }}") });
     let Action::Sandbox(SandboxAction::Create { language, .. }) = &task(dag, "box").action else {
         panic!()
     };
@@ -141,7 +141,7 @@ tasks:
     assert_eq!(read.dag.settings.concurrency, 3);
     assert_eq!(read.dag.settings.decided_by, Decider::Human);
     assert_eq!(read.dag.reducers["seen"], Reducer::Union);
-    assert_eq!(read.dag.output, Some(json!("{{ state.log }}")));
+    assert_eq!(read.dag.output, Some(exact_json!("{{ state.log }}")));
 }
 
 #[test]
@@ -185,7 +185,7 @@ fn a_capability_with_code_is_code() {
 #[test]
 fn json_escapes_beyond_the_first_plane() {
     let read = good(r#"{"tasks": [{"id": "a", "value": "\ud83d\ude00 \\ud83d \u00e9 \/"}]}"#);
-    assert_eq!(task(&read.dag, "a").action, Action::Pass { value: json!("😀 \\ud83d é /") });
+    assert_eq!(task(&read.dag, "a").action, Action::Pass { value: exact_json!("😀 \\ud83d é /") });
 }
 
 #[test]
@@ -201,7 +201,7 @@ fn bug_2_tasks_that_are_added_may_depend_on_others() {
     let tasks = read_tasks("tasks", text, &options).unwrap();
     assert_eq!(tasks[0].depends_on, ["a"]);
     let Action::McpTool(call) = &tasks[0].action else { panic!() };
-    assert_eq!(call.arguments["x"], json!("{{ results[\"a\"].n }}"));
+    assert_eq!(call.arguments["x"], exact_json!("{{ results[\"a\"].n }}"));
     // A workflow of its own has nobody beside it, nor has one inside of a task that is added.
     assert!(read("flow.json", text, &options).is_err());
     let inner =

@@ -80,8 +80,8 @@ nodes:
     flow.yaml:3:24: `sandbox_mode: e2b` is not supported: code runs on this host, not at a service; write `restricted`
     flow.yaml:3:29: `max_memory` is not supported in `settings.code`; did you mean `max_memory_mb`?
     flow.yaml:7:36: `a`: expected true, false or a list of strings, found 5
-    flow.yaml:7:52: `a`: the language `ruby` is not supported; supported languages: python, typescript, javascript, bash
-    flow.yaml:7:67: `a`: expected a number of seconds, or a time such as `500ms`, `30s`, `5m`, found `soon`
+    flow.yaml:7:49: `a`: the language `ruby` is not supported; supported languages: python, typescript, javascript, bash
+    flow.yaml:7:64: `a`: expected a number of seconds, or a time such as `500ms`, `30s`, `5m`, found `soon`
     flow.yaml:8:25: `b`: the language `lua` is not supported; supported languages: python, typescript, javascript, bash
     flow.yaml:11:7: `c`: the language `lua` is not supported; supported languages: python, typescript, javascript, bash
     flow.yaml:13:21: `d`: `destroy` needs a `sandbox_id`; pass the id that `create` returned
@@ -174,7 +174,7 @@ tasks:
     flow.yaml:12:35: `k`: expected a time such as `500ms`, `30s`, `5m`, found `long`
     flow.yaml:12:48: `k`: expected a whole number from 1 to 100, found 0
     flow.yaml:12:61: `k`: expected `fail`, `continue` or `fallback: {task}`, found `maybe`
-    flow.yaml:13:80: `l`: expected true, false or a list of strings, found a map
+    flow.yaml:13:80: `l`: expected true, false or a list of strings, found a mapping
     "#);
 }
 

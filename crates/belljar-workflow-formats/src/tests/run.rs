@@ -9,7 +9,7 @@ mod walk;
 use std::collections::VecDeque;
 
 use belljar_contract::WorkflowStatus;
-use serde_json::{Map, Value, json};
+use belljar_contract::{JsonMap, JsonValue, exact_json, json_value};
 
 use super::good;
 use belljar_workflow::ResultShape;
@@ -26,8 +26,8 @@ struct TestRun {
     /// The decisions that were asked for, by task.
     asked: Vec<String>,
     status: WorkflowStatus,
-    state: Map<String, Value>,
-    output: Value,
+    state: JsonMap,
+    output: JsonValue,
     failure: Option<TaskFailure>,
 }
 
@@ -37,7 +37,7 @@ impl TestRun {
     }
 
     /// One part of the state in the end.
-    fn state(&self, part: &str) -> Value {
+    fn state(&self, part: &str) -> JsonValue {
         self.state.get(part).cloned().unwrap_or_default()
     }
 
@@ -58,18 +58,22 @@ impl TestRun {
 }
 
 /// Reads an agent and runs it: `table` gives what a task answers to what it is given.
-fn run(text: &str, inputs: Value, table: impl FnMut(&str, &Value) -> Value) -> TestRun {
+fn run(text: &str, inputs: JsonValue, table: impl FnMut(&str, &JsonValue) -> JsonValue) -> TestRun {
     run_dag(good(text).dag, inputs, table)
 }
 
-fn run_dag(dag: Dag, inputs: Value, mut table: impl FnMut(&str, &Value) -> Value) -> TestRun {
+fn run_dag(
+    dag: Dag,
+    inputs: JsonValue,
+    mut table: impl FnMut(&str, &JsonValue) -> JsonValue,
+) -> TestRun {
     perform(dag, inputs, |id, given| Ok(table(id, given)))
 }
 
 fn perform(
     dag: Dag,
-    inputs: Value,
-    table: impl FnMut(&str, &Value) -> Result<Value, TaskFailure>,
+    inputs: JsonValue,
+    table: impl FnMut(&str, &JsonValue) -> Result<JsonValue, TaskFailure>,
 ) -> TestRun {
     answered(dag, inputs, None, table)
 }
@@ -77,11 +81,11 @@ fn perform(
 /// The same; every decision is approved with this.
 fn answered(
     dag: Dag,
-    inputs: Value,
-    value: Option<Value>,
-    mut table: impl FnMut(&str, &Value) -> Result<Value, TaskFailure>,
+    inputs: JsonValue,
+    value: Option<JsonValue>,
+    mut table: impl FnMut(&str, &JsonValue) -> Result<JsonValue, TaskFailure>,
 ) -> TestRun {
-    let Value::Object(inputs) = inputs else { panic!("inputs are an object") };
+    let JsonValue::Object(inputs) = inputs else { panic!("inputs are an object") };
     let mut machine = Machine::begin("w", dag, inputs).unwrap_or_else(|faults| panic!("{faults}"));
     let mut started: VecDeque<TaskStart> = VecDeque::new();
     let (mut order, mut asked, mut now_ms) = (Vec::new(), Vec::new(), 1_000);
@@ -139,9 +143,9 @@ fn answered(
 }
 
 /// What a task is given: arguments of a tool, the state of a node, the context of other code.
-fn given(work: &TaskWork) -> Value {
+fn given(work: &TaskWork) -> JsonValue {
     match work {
-        TaskWork::McpTool(call) => Value::Object(call.arguments.clone()),
+        TaskWork::McpTool(call) => JsonValue::Object(call.arguments.clone()),
         TaskWork::CodeExecution(code) if code.shape == ResultShape::Node => {
             let mut given = code.context.get("state").cloned().unwrap_or_default();
             let results = code.context.get("parallel_results").cloned();
@@ -150,9 +154,9 @@ fn given(work: &TaskWork) -> Value {
             }
             given
         }
-        TaskWork::CodeExecution(code) => json!({"code": code.code, "context": code.context}),
-        TaskWork::Sandbox { action } => serde_json::to_value(action).expect("JSON"),
-        TaskWork::RestoreSandbox { sandbox_id, .. } => json!(sandbox_id),
+        TaskWork::CodeExecution(code) => exact_json!({"code": code.code, "context": code.context}),
+        TaskWork::Sandbox { action } => json_value::to_value(action).expect("JSON"),
+        TaskWork::RestoreSandbox { sandbox_id, .. } => exact_json!(sandbox_id),
     }
 }
 

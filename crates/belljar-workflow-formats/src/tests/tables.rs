@@ -8,7 +8,7 @@ use crate::tree;
 
 fn json(text: &str) -> Value {
     let mut notes = crate::fault::Diagnostics::new("x");
-    tree::parse(text, &mut notes).map(|node| node.json()).unwrap_or_default()
+    tree::parse(text, &mut notes).map(|node| Value::from(&node.json())).unwrap_or_default()
 }
 
 /// Every limit and grant of the contract's tables is read from a file, by all of its names.

@@ -4,7 +4,7 @@
 //! workflow that declares some also has the inputs that its tasks read by name, which have no
 //! default.
 
-use serde_json::{Map, Value};
+use belljar_contract::JsonMap;
 
 use super::{DagFault, DagFaults};
 use crate::dag::Dag;
@@ -14,7 +14,7 @@ use crate::template::near;
 const READS: [&str; 6] = [".", "?.", "['", "[\\\"", ".get('", ".get(\\\""];
 
 /// Refuses inputs that a workflow neither declares nor reads.
-pub(crate) fn check_inputs(dag: &Dag, given: &Map<String, Value>) -> Result<(), DagFaults> {
+pub(crate) fn check_inputs(dag: &Dag, given: &JsonMap) -> Result<(), DagFaults> {
     let is_declared = |name: &String| dag.inputs.contains_key(name);
     if dag.inputs.is_empty() || given.keys().all(is_declared) {
         return Ok(());

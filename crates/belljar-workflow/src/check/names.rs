@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use serde_json::Value;
+use belljar_contract::JsonValue;
 
 use super::Checker;
 use super::order::DependencyOrder;
@@ -119,20 +119,20 @@ impl<'a> VisibleNames<'a> {
 
 impl Checker<'_> {
     /// Checks every template in a value.
-    pub(super) fn templates(&mut self, value: &Value, sight: &VisibleNames<'_>, part: &str) {
+    pub(super) fn templates(&mut self, value: &JsonValue, sight: &VisibleNames<'_>, part: &str) {
         match value {
-            Value::String(text) => self.text(text, sight, part),
-            Value::Array(items) => {
+            JsonValue::String(text) => self.text(text, sight, part),
+            JsonValue::Array(items) => {
                 for (index, item) in items.iter().enumerate() {
                     self.templates(item, sight, &format!("{part}[{index}]"));
                 }
             }
-            Value::Object(map) => {
+            JsonValue::Object(map) => {
                 for (key, value) in map {
                     self.templates(value, sight, &format!("{part}.{key}"));
                 }
             }
-            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+            JsonValue::Null | JsonValue::Bool(_) | JsonValue::Number(_) => {}
         }
     }
 

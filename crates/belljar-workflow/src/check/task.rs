@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use serde_json::{Map, Value};
+use belljar_contract::JsonMap;
 
 use super::names::VisibleNames;
 use super::{AT_ONCE, Checker, bad_id};
@@ -87,7 +87,7 @@ impl Checker<'_> {
         self.map(&code.context, sight, &format!("{place}context"));
     }
 
-    fn map(&mut self, map: &Map<String, Value>, sight: &VisibleNames<'_>, part: &str) {
+    fn map(&mut self, map: &JsonMap, sight: &VisibleNames<'_>, part: &str) {
         for (key, value) in map {
             self.templates(value, sight, &format!("{part}.{key}"));
         }

@@ -1,14 +1,14 @@
 //! Faults are all found, named and placed.
 
-use serde_json::{Value, json};
+use belljar_contract::{JsonValue, exact_json};
 
 use super::*;
 
-fn dag(value: Value) -> Dag {
-    serde_json::from_value(value).unwrap()
+fn dag(value: JsonValue) -> Dag {
+    belljar_contract::json_value::from_value(value).unwrap()
 }
 
-fn faults(value: Value) -> Vec<String> {
+fn faults(value: JsonValue) -> Vec<String> {
     let tools = |name: &str| {
         if name == "web:get" { Ok(()) } else { Err(vec!["web:get".to_owned()]) }
     };
@@ -20,7 +20,7 @@ fn faults(value: Value) -> Vec<String> {
 
 #[test]
 fn a_good_workflow_has_no_faults() {
-    let found = faults(json!({
+    let found = faults(exact_json!({
         "state": {"messages": []},
         "tasks": [
             {"id": "a", "type": "mcp_tool", "tool": "web:get", "arguments": {"url": "{{ inputs.url }}"},
@@ -40,7 +40,7 @@ fn a_good_workflow_has_no_faults() {
 
 #[test]
 fn all_faults_are_listed_with_what_is_near() {
-    let found = faults(json!({
+    let found = faults(exact_json!({
         "settings": {"concurrency": 0, "decisions": {"before": ["fetsh"]}},
         "tasks": [
             {"id": "fetch", "type": "mcp_tool", "tool": "web:got", "depends_on": ["fetch"]},
@@ -69,7 +69,7 @@ fn all_faults_are_listed_with_what_is_near() {
 
 #[test]
 fn a_circle_is_named() {
-    let found = faults(json!({"tasks": [
+    let found = faults(exact_json!({"tasks": [
         {"id": "a", "type": "pass", "depends_on": ["c"]},
         {"id": "b", "type": "pass", "depends_on": ["a"]},
         {"id": "c", "type": "pass", "depends_on": ["b"]},
@@ -80,7 +80,7 @@ fn a_circle_is_named() {
 
 #[test]
 fn what_is_inside_is_checked_too() {
-    let found = faults(json!({"tasks": [
+    let found = faults(exact_json!({"tasks": [
         {"id": "w", "type": "workflow", "workflow": {"tasks": [
             {"id": "in", "type": "pass", "value": "{{ results.outer }}"}]}},
         {"id": "outer", "type": "pass", "value": 1},
@@ -102,17 +102,17 @@ fn what_is_inside_is_checked_too() {
 
 #[test]
 fn deep_nesting_is_refused() {
-    let mut task = json!({"id": "x", "type": "pass"});
+    let mut task = exact_json!({"id": "x", "type": "pass"});
     for _ in 0..40 {
-        task = json!({"id": "x", "type": "foreach", "items": [1], "do": task});
+        task = exact_json!({"id": "x", "type": "foreach", "items": [1], "do": task});
     }
-    assert_eq!(faults(json!({"tasks": [task]})).len(), 1);
+    assert_eq!(faults(exact_json!({"tasks": [task]})).len(), 1);
 }
 
 #[test]
 fn f8_a_state_that_results_are_merged_into_is_open() {
     let node = |merge: bool| {
-        json!({"tasks": [
+        exact_json!({"tasks": [
             {"id": "a", "type": "loop", "body": [{"id": "in", "type": "pass", "merge_result": merge}]},
             {"id": "b", "type": "pass", "value": "{{ state.topic }}", "depends_on": ["a"]},
             {"id": "w", "type": "workflow", "workflow": {"tasks": [
@@ -128,7 +128,8 @@ fn f8_a_state_that_results_are_merged_into_is_open() {
 
 #[test]
 fn f8_what_is_no_expression_is_told() {
-    let found = |when: &str| faults(json!({"tasks": [{"id": "a", "type": "pass", "when": when}]}));
+    let found =
+        |when: &str| faults(exact_json!({"tasks": [{"id": "a", "type": "pass", "when": when}]}));
     for when in ["lambda s: s", "x = 1", "[y for y in z]", "a &&", "if state", "{{ a }} {{ b }}"] {
         let all = found(when);
         assert!(all[0].starts_with("task a, when: not an expression: "), "{all:?}");
@@ -142,7 +143,7 @@ fn f8_what_is_no_expression_is_told() {
 fn f8_code_that_is_a_template_is_checked_as_one() {
     let task = |template: bool| {
         let code = "x = {{ stat.a }}";
-        faults(json!({"tasks": [
+        faults(exact_json!({"tasks": [
             {"id": "a", "type": "code_execution", "language": "python", "code": code, "template": template}]}))
     };
     assert_eq!(task(false), [""; 0]);
@@ -151,16 +152,16 @@ fn f8_code_that_is_a_template_is_checked_as_one() {
 
 #[test]
 fn inputs_that_a_workflow_does_not_have_are_faults() {
-    let workflow = dag(json!({"inputs": {"version": 1, "to": 2}, "tasks": [
+    let workflow = dag(exact_json!({"inputs": {"version": 1, "to": 2}, "tasks": [
         {"id": "a", "type": "pass", "value": "{{ inputs.dot }} {{ inputs['single'] }} {{ inputs[\"double\"] }}"},
         {"id": "b", "type": "pass", "value": "{{ inputs.get('got', 1) }}"}]}));
     let found = |workflow: &Dag, names: &[&str]| {
-        let given = names.iter().map(|name| ((*name).to_owned(), Value::Null)).collect();
+        let given = names.iter().map(|name| ((*name).to_owned(), JsonValue::Null)).collect();
         check_inputs(workflow, &given).map_err(|faults| faults.to_string())
     };
     let known = ["version", "to", "dot", "single", "double", "got"];
     assert_eq!(found(&workflow, &known), Ok(()));
-    let told = "inputs: the workflow has no input `versoin`; it declares `to`, `version` \
+    let told = "inputs: the workflow has no input `versoin`; it declares `version`, `to` \
                 (did you mean version?)";
     assert_eq!(found(&workflow, &["versoin", "to"]), Err(told.to_owned()));
     assert!(found(&workflow, &["do"]).is_err(), "the beginning of a name is another name");

@@ -1,8 +1,8 @@
 //! Code in a graph: its text, its grants and its limits.
 
+use belljar_contract::JsonMap;
 use belljar_contract::{EngineName, Language, Limit, LimitsRequest, TaskGrants};
 use serde::{Deserialize, Serialize, Serializer, ser::SerializeMap as _};
-use serde_json::{Map, Value};
 
 /// Code and what it may reach and use.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -21,7 +21,7 @@ pub struct Code {
     /// The shape of the task's result.
     pub shape: ResultShape,
     /// The code's `context`, templates; the results of dependencies are in `context.deps`.
-    pub context: Map<String, Value>,
+    pub context: JsonMap,
     /// A description of the code's purpose, by which tools are found for it.
     pub intent: Option<String>,
     /// The grants of the code.
@@ -43,7 +43,7 @@ impl Default for Code {
             code: String::new(),
             template: false,
             shape: ResultShape::default(),
-            context: Map::new(),
+            context: JsonMap::new(),
             intent: None,
             grants: TaskGrants::default(),
             limits: Box::default(),

@@ -6,19 +6,20 @@ use crate::{
     machine::Machine,
     workflow_store::LoadedWorkflow,
 };
+use belljar_contract::json_value;
 
 /// The machine after the last input. Its effects were performed, or are listed in open intents.
 pub(crate) fn rebuild(loaded: &LoadedWorkflow) -> Result<Machine, DriveError> {
     let flow = &loaded.workflow.id;
     let damaged = |reason: String| DriveError::Damaged { flow: flow.clone(), reason };
     let (number, bytes) = &loaded.snapshot;
-    let mut machine: Machine = serde_json::from_slice(bytes)
+    let mut machine: Machine = json_value::from_slice(bytes)
         .map_err(|error| damaged(format!("cannot read snapshot {number}: {error}")))?;
     let forked_at = loaded.workflow.parent.as_ref().map(|(_, at)| *at);
     machine.adopt(flow, loaded.workflow.created_ms, forked_at);
     let mut last_event = None;
     for row in &loaded.inputs {
-        let input: MachineInput = serde_json::from_slice(&row.body)
+        let input: MachineInput = json_value::from_slice(&row.body)
             .map_err(|error| damaged(format!("cannot read input {}: {error}", row.seq)))?;
         let effects = machine.apply(input).map_err(|refusal| {
             damaged(format!("input {} is refused on replay: {refusal}", row.seq))

@@ -1,7 +1,8 @@
 //! One step of a workflow: inputs and the machine's effects, committed as one batch.
 
+use belljar_contract::exact_json;
+use belljar_contract::json_value;
 use serde::Serialize;
-use serde_json::json;
 
 use crate::{
     bounds,
@@ -119,7 +120,7 @@ pub(super) fn intent_key(start: &TaskStart) -> String {
 
 /// Reads the intent of a task that was under way.
 pub(super) fn read_open(flow: &str, body: &[u8]) -> Result<OpenIntent, DriveError> {
-    serde_json::from_slice(body).map_err(|error| DriveError::Damaged {
+    json_value::from_slice(body).map_err(|error| DriveError::Damaged {
         flow: flow.to_owned(),
         reason: format!("cannot read an open intent: {error}"),
     })
@@ -136,7 +137,9 @@ fn journalled(input: &MachineInput) -> serde_json::Result<Vec<u8>> {
     match &input.what {
         InputKind::RollBack { id, by, to, .. } => {
             let now_ms = input.now_ms;
-            encode(&json!({"now_ms": now_ms, "input": "roll_back", "id": id, "by": by, "to": to}))
+            encode(
+                &exact_json!({"now_ms": now_ms, "input": "roll_back", "id": id, "by": by, "to": to}),
+            )
         }
         InputKind::Begin
         | InputKind::Ended { .. }

@@ -1,7 +1,7 @@
 //! Decisions: where the workflow asks, and what answers mean.
 
+use belljar_contract::{JsonMap, JsonValue, exact_json};
 use belljar_contract::{TaskStatus, WorkflowStatus};
-use serde_json::{Map, Value, json};
 
 use super::Machine;
 use super::ending::parts_of;
@@ -14,9 +14,9 @@ use crate::event::WorkflowEventKind;
 
 /// An answer to a decision.
 pub(super) enum DecisionAnswer {
-    Yes(Option<Value>),
+    Yes(Option<JsonValue>),
     No(Option<String>),
-    Otherwise { arguments: Option<Map<String, Value>>, value: Option<Value> },
+    Otherwise { arguments: Option<JsonMap>, value: Option<JsonValue> },
 }
 
 impl Machine {
@@ -26,13 +26,19 @@ impl Machine {
             return false;
         }
         let Some((_, def)) = self.node(id) else { return false };
-        self.ask(id, DecisionKind::Before, format!("start task {}?", def.id), None, Value::Null);
+        self.ask(
+            id,
+            DecisionKind::Before,
+            format!("start task {}?", def.id),
+            None,
+            JsonValue::Null,
+        );
         self.run_ahead(id, None);
         true
     }
 
     /// Whether a decision comes after a node; if so, its result is held.
-    pub(super) fn asks_after(&mut self, id: NodeId, value: &Value) -> bool {
+    pub(super) fn asks_after(&mut self, id: NodeId, value: &JsonValue) -> bool {
         let Some((_, def)) = self.node(id) else { return false };
         let is_approval = matches!(def.action, Action::Approval { .. });
         let asks = self.is_listed(id, |decide, task| {
@@ -53,7 +59,7 @@ impl Machine {
         }
         let Some((_, def)) = self.node(id) else { return false };
         let message = format!("task {} failed: {}; continue without it?", def.id, failure.message);
-        self.ask(id, DecisionKind::OnError, message, Some(failure.clone()), Value::Null);
+        self.ask(id, DecisionKind::OnError, message, Some(failure.clone()), JsonValue::Null);
         true
     }
 
@@ -77,13 +83,13 @@ impl Machine {
         by: Option<Decider>,
         within_ms: Option<u64>,
     ) {
-        let message = match self.rendered(id, &Value::String(message.to_owned())) {
+        let message = match self.rendered(id, &JsonValue::String(message.to_owned())) {
             Ok(message) => as_text(message),
             Err(error) => return self.fail_for_good(id, template_failure(&error)),
         };
         // A person decides about an approval, unless the task says otherwise.
         let by = by.unwrap_or(Decider::Human);
-        self.ask_whom(id, DecisionKind::Approval, message, None, Value::Null, (by, within_ms));
+        self.ask_whom(id, DecisionKind::Approval, message, None, JsonValue::Null, (by, within_ms));
         self.run_dependants_ahead(id, &approved(None));
     }
 
@@ -93,7 +99,7 @@ impl Machine {
         kind: DecisionKind,
         message: String,
         failure: Option<TaskFailure>,
-        held: Value,
+        held: JsonValue,
     ) {
         let scope = self.nodes.get(id).map(|node| node.scope).unwrap_or_default();
         let by = self.home(scope).map_or(Decider::Human, |home| home.settings.decided_by);
@@ -106,7 +112,7 @@ impl Machine {
         kind: DecisionKind,
         message: String,
         failure: Option<TaskFailure>,
-        held: Value,
+        held: JsonValue,
         (by, within_ms): (Decider, Option<u64>),
     ) {
         self.withdraw(id);
@@ -140,7 +146,7 @@ impl Machine {
         self.emit(WorkflowEventKind::TaskInDoubt { task: task.clone(), attempt });
         let message = format!("{task} was started, but its end was not seen: did it take effect?");
         let by = (Decider::Human, None);
-        self.ask_whom(id, DecisionKind::InDoubt, message, None, Value::Null, by);
+        self.ask_whom(id, DecisionKind::InDoubt, message, None, JsonValue::Null, by);
     }
 
     /// Closes a node's decision that needs no answer any more.
@@ -236,7 +242,7 @@ impl Machine {
         Ok(())
     }
 
-    fn yes(&mut self, pending: PendingDecision, value: Option<Value>) {
+    fn yes(&mut self, pending: PendingDecision, value: Option<JsonValue>) {
         let id = pending.node;
         match pending.decision.kind {
             DecisionKind::Approval => self.done(id, approved(value)),
@@ -265,9 +271,9 @@ impl Machine {
     }
 
     /// The parts of the state that come with an answer.
-    fn parts_of_answer(&self, id: NodeId, value: Option<Value>) -> Vec<(String, Value)> {
+    fn parts_of_answer(&self, id: NodeId, value: Option<JsonValue>) -> Vec<(String, JsonValue)> {
         match value {
-            Some(Value::Object(map)) if self.takes_into_state(DecisionKind::Before, id) => {
+            Some(JsonValue::Object(map)) if self.takes_into_state(DecisionKind::Before, id) => {
                 let scope = self.nodes.get(id).map(|node| node.scope).unwrap_or_default();
                 self.free_parts(scope, parts_of(&map))
             }
@@ -288,8 +294,8 @@ impl Machine {
         &self,
         kind: DecisionKind,
         id: NodeId,
-        arguments: Option<&Map<String, Value>>,
-        value: Option<&Value>,
+        arguments: Option<&JsonMap>,
+        value: Option<&JsonValue>,
     ) -> Result<(), String> {
         let Some(arguments) = arguments else {
             return match value {
@@ -318,8 +324,8 @@ impl Machine {
     fn otherwise(
         &mut self,
         pending: &PendingDecision,
-        arguments: Option<Map<String, Value>>,
-        value: Option<Value>,
+        arguments: Option<JsonMap>,
+        value: Option<JsonValue>,
     ) {
         let id = pending.node;
         let Some(arguments) = arguments else {
@@ -397,6 +403,6 @@ impl Machine {
 }
 
 /// The result of an approval.
-fn approved(value: Option<Value>) -> Value {
-    json!({"approved": true, "value": value})
+fn approved(value: Option<JsonValue>) -> JsonValue {
+    exact_json!({"approved": true, "value": value})
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use belljar_contract::WorkflowStatus;
-use serde_json::{Map, Value, json};
+use belljar_contract::{JsonMap, JsonValue, exact_json};
 
 use super::Machine;
 use super::names::NameLookup;
@@ -134,7 +134,7 @@ impl Machine {
     }
 
     /// Records an effect outside the workflow, for a rollback.
-    pub(super) fn record_side_effect(&mut self, id: NodeId, result: &Value, read_only: bool) {
+    pub(super) fn record_side_effect(&mut self, id: NodeId, result: &JsonValue, read_only: bool) {
         let Some((node, def)) = self.node(id) else { return };
         let kind = match self.undo_of(node, &def, result) {
             Ok(Some(undo)) => SideEffectKind::Undo(undo),
@@ -161,11 +161,11 @@ impl Machine {
     }
 
     /// Merges what code put into `state` into the part `context` of the workflow's state.
-    fn merge_context(&mut self, id: NodeId, state: Map<String, Value>) -> Result<(), TaskFailure> {
+    fn merge_context(&mut self, id: NodeId, state: JsonMap) -> Result<(), TaskFailure> {
         let wanted = |node: &&TaskNode| !state.is_empty() && node.stop.is_none();
         let Some(node) = self.nodes.get(id).filter(wanted) else { return Ok(()) };
         let scope = node.scope;
-        let parts = vec![(CONTEXT.to_owned(), Value::Object(state))];
+        let parts = vec![(CONTEXT.to_owned(), JsonValue::Object(state))];
         let parts = self.free_parts(scope, parts);
         self.put_into_state(scope, parts)
     }
@@ -209,7 +209,7 @@ impl Machine {
     }
 
     /// A task has a result: a decision may be asked for before the workflow uses it.
-    pub(super) fn done(&mut self, id: NodeId, value: Value) {
+    pub(super) fn done(&mut self, id: NodeId, value: JsonValue) {
         let Some(stop) = self.nodes.get(id).map(|node| node.stop) else { return };
         match stop {
             Some(NodeStop::Skip) => return self.skip(id, NodeEnd::Skipped, "command"),
@@ -221,12 +221,17 @@ impl Machine {
     }
 
     /// Completes a task, after its changes to the state.
-    pub(super) fn complete(&mut self, id: NodeId, value: Value) {
+    pub(super) fn complete(&mut self, id: NodeId, value: JsonValue) {
         self.complete_with(id, value, Vec::new());
     }
 
     /// Completes a task, with further parts of the state set after its own.
-    pub(super) fn complete_with(&mut self, id: NodeId, value: Value, more: Vec<(String, Value)>) {
+    pub(super) fn complete_with(
+        &mut self,
+        id: NodeId,
+        value: JsonValue,
+        more: Vec<(String, JsonValue)>,
+    ) {
         let fits = bounds::unfit(&value).map_or(Ok(()), Err);
         if let Err(failure) = fits.and_then(|()| self.change_state(id, &value, more)) {
             return self.fail_for_good(id, failure);
@@ -242,8 +247,8 @@ impl Machine {
     fn change_state(
         &mut self,
         id: NodeId,
-        value: &Value,
-        more: Vec<(String, Value)>,
+        value: &JsonValue,
+        more: Vec<(String, JsonValue)>,
     ) -> Result<(), TaskFailure> {
         let Some((node, def)) = self.node(id) else { return Ok(()) };
         let mut changes = match def.merge_result {
@@ -264,8 +269,8 @@ impl Machine {
     pub(super) fn free_parts(
         &self,
         scope: ScopeId,
-        mut parts: Vec<(String, Value)>,
-    ) -> Vec<(String, Value)> {
+        mut parts: Vec<(String, JsonValue)>,
+    ) -> Vec<(String, JsonValue)> {
         if let Some(Home { settings, state, .. }) = self.home(scope) {
             parts.retain(|(key, _)| !(settings.constants.contains(key) && state.contains_key(key)));
         }
@@ -276,7 +281,7 @@ impl Machine {
     pub(super) fn put_into_state(
         &mut self,
         scope: ScopeId,
-        changes: Vec<(String, Value)>,
+        changes: Vec<(String, JsonValue)>,
     ) -> Result<(), TaskFailure> {
         if changes.is_empty() {
             return Ok(());
@@ -423,17 +428,20 @@ impl Machine {
         }
         let Some(mut failure) = failure else { return };
         if failure.details.is_none() {
-            failure.details = Some(json!({"task": name}));
+            failure.details = Some(exact_json!({"task": name}));
         }
         self.stop_scope(scope, Some(failure));
     }
 }
 
 /// The parts of the state that a merged result sets; `other` is the part for a result without keys.
-fn keys_of(result: &Value, other: Option<&str>) -> Result<Vec<(String, Value)>, TaskFailure> {
+fn keys_of(
+    result: &JsonValue,
+    other: Option<&str>,
+) -> Result<Vec<(String, JsonValue)>, TaskFailure> {
     match (result, other) {
-        (Value::Object(map), _) => Ok(parts_of(map)),
-        (Value::Null, _) => Ok(Vec::new()),
+        (JsonValue::Object(map), _) => Ok(parts_of(map)),
+        (JsonValue::Null, _) => Ok(Vec::new()),
         (_, Some(key)) => Ok(vec![(key.to_owned(), result.clone())]),
         (_, None) => {
             let given = kind(result);
@@ -445,7 +453,7 @@ fn keys_of(result: &Value, other: Option<&str>) -> Result<Vec<(String, Value)>, 
 }
 
 /// The keys of a mapping that may go into the state; the positions of loops may not.
-pub(super) fn parts_of(map: &Map<String, Value>) -> Vec<(String, Value)> {
+pub(super) fn parts_of(map: &JsonMap) -> Vec<(String, JsonValue)> {
     let free = map.iter().filter(|(key, _)| !key.starts_with(LOOP_POSITION_PREFIX));
     free.map(|(key, value)| (key.clone(), value.clone())).collect()
 }

@@ -1,6 +1,6 @@
 //! Containers: the scopes they open, and the results they make of them.
 
-use serde_json::{Map, Value, json};
+use belljar_contract::{JsonMap, JsonValue, exact_json};
 
 use super::Machine;
 use super::names::NameLookup;
@@ -40,7 +40,7 @@ impl Machine {
 
     fn open_items(&mut self, id: NodeId, foreach: &Foreach) -> Result<(), TaskFailure> {
         let value = self.rendered(id, &foreach.items).map_err(|error| template_failure(&error))?;
-        let Value::Array(items) = value else {
+        let JsonValue::Array(items) = value else {
             return Err(TaskFailure::new("foreach", "`items` is not a list"));
         };
         if items.len() > ITEMS {
@@ -54,7 +54,7 @@ impl Machine {
         let at_once = foreach.at_once.unwrap_or(bound).max(1);
         let each = ForeachProgress {
             def: self.define((*foreach.each).clone()),
-            results: vec![Value::Null; items.len()],
+            results: vec![JsonValue::Null; items.len()],
             items,
             next: 0,
             failures: Vec::new(),
@@ -85,7 +85,7 @@ impl Machine {
         &mut self,
         id: NodeId,
         workflow: &Dag,
-        inputs: &Map<String, Value>,
+        inputs: &JsonMap,
     ) -> Result<(), TaskFailure> {
         let Some(node) = self.nodes.get(id) else { return Ok(()) };
         let given = render_map(inputs, &NameLookup::of(self, node))
@@ -225,7 +225,7 @@ impl Machine {
     }
 
     /// Skips a task of a round, with its result of the last round.
-    fn jump_over(&mut self, id: NodeId, result: Value) {
+    fn jump_over(&mut self, id: NodeId, result: JsonValue) {
         let Some(node) = self.nodes.get_mut(id) else { return };
         node.result = result;
         node.phase = NodePhase::Ended(NodeEnd::Skipped);
@@ -286,11 +286,11 @@ impl Machine {
     fn loop_ended(&mut self, id: NodeId, last: Option<(ScopeId, u32)>, exhausted: bool) {
         let results = last.map(|(scope, _)| self.results_in(scope)).unwrap_or_default();
         let rounds = last.map_or(0, |(_, round)| round);
-        self.done(id, json!({"rounds": rounds, "results": results, "exhausted": exhausted}));
+        self.done(id, exact_json!({"rounds": rounds, "results": results, "exhausted": exhausted}));
     }
 
-    fn results_in(&self, scope: ScopeId) -> Map<String, Value> {
-        let Some(scope) = self.scopes.get(&scope) else { return Map::new() };
+    fn results_in(&self, scope: ScopeId) -> JsonMap {
+        let Some(scope) = self.scopes.get(&scope) else { return JsonMap::new() };
         let nodes = scope.names.iter();
         nodes
             .filter_map(|(name, id)| Some((name.clone(), self.nodes.get(*id)?.result.clone())))
@@ -305,7 +305,7 @@ impl Machine {
                 let results = std::mem::take(&mut each.results);
                 let failures = std::mem::take(&mut each.failures);
                 match items_failed(&results, &failures) {
-                    None => self.done(container, Value::Array(results)),
+                    None => self.done(container, JsonValue::Array(results)),
                     Some(failure) => self.fail_for_good(container, failure),
                 }
             }
@@ -338,7 +338,7 @@ impl Machine {
     }
 
     /// The output of a workflow: its template, or the results of the tasks nothing depends on.
-    pub(super) fn output_of(&self, id: ScopeId) -> Result<Value, TemplateError> {
+    pub(super) fn output_of(&self, id: ScopeId) -> Result<JsonValue, TemplateError> {
         let output = self.home(id).and_then(|home| home.output.as_ref());
         if let Some(output) = output {
             let mut output = render(output, &NameLookup::of_scope(self, id))?;
@@ -348,12 +348,14 @@ impl Machine {
             }
             return Ok(output);
         }
-        let Some(scope) = self.scopes.get(&id) else { return Ok(Value::Null) };
+        let Some(scope) = self.scopes.get(&id) else { return Ok(JsonValue::Null) };
         let defs: Vec<_> = scope.names.values().filter_map(|node| self.node(*node)).collect();
         let inner: std::collections::BTreeSet<&String> =
             defs.iter().flat_map(|(_, def)| &def.depends_on).collect();
         let last = defs.iter().filter(|(_, def)| !inner.contains(&def.id));
-        Ok(Value::Object(last.map(|(node, def)| (def.id.clone(), node.result.clone())).collect()))
+        Ok(JsonValue::Object(
+            last.map(|(node, def)| (def.id.clone(), node.result.clone())).collect(),
+        ))
     }
 }
 
@@ -370,13 +372,13 @@ fn too_many_rounds(most: u32) -> TaskFailure {
 }
 
 /// Failed items as one failure, with the results of the others.
-fn items_failed(results: &[Value], failures: &[(usize, TaskFailure)]) -> Option<TaskFailure> {
+fn items_failed(results: &[JsonValue], failures: &[(usize, TaskFailure)]) -> Option<TaskFailure> {
     let (first, failure) = failures.first()?;
     let mut failed: Vec<&(usize, TaskFailure)> = failures.iter().collect();
     failed.sort_by_key(|(index, _)| *index);
-    let failed: Vec<Value> = failed
+    let failed: Vec<JsonValue> = failed
         .into_iter()
-        .map(|(index, failure)| json!({"index": index, "error": failure}))
+        .map(|(index, failure)| exact_json!({"index": index, "error": failure}))
         .collect();
     let message = format!(
         "{} of {} items failed; item {first}: {}",
@@ -385,7 +387,7 @@ fn items_failed(results: &[Value], failures: &[(usize, TaskFailure)]) -> Option<
         failure.message
     );
     Some(TaskFailure {
-        details: Some(json!({"results": results, "failed": failed})),
+        details: Some(exact_json!({"results": results, "failed": failed})),
         ..TaskFailure::new("items_failed", message)
     })
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value, json};
+use belljar_contract::{JsonMap, JsonValue, exact_json};
 
 use super::parts::{Home, NodeEnd, NodeId, NodePhase, ScopeId, ScopeKind, TaskNode, TaskScope};
 use super::{Machine, view};
@@ -14,10 +14,10 @@ pub(crate) struct NameLookup<'a> {
     pub(crate) machine: &'a Machine,
     pub(crate) scope: ScopeId,
     pub(crate) node: Option<&'a TaskNode>,
-    pub(crate) result: Option<&'a Value>,
-    pub(crate) args: Option<&'a Value>,
+    pub(crate) result: Option<&'a JsonValue>,
+    pub(crate) args: Option<&'a JsonValue>,
     /// A task that is assumed to have ended with this result.
-    pub(crate) assume: Option<(NodeId, &'a Value)>,
+    pub(crate) assume: Option<(NodeId, &'a JsonValue)>,
     /// The round that is about to begin.
     pub(crate) round: Option<u32>,
     /// Tasks of a loop that have not run yet; their results are null.
@@ -75,7 +75,7 @@ impl<'a> NameLookup<'a> {
         self.machine.nodes.get(*node)
     }
 
-    fn result_of(&self, node: &TaskNode) -> Option<Value> {
+    fn result_of(&self, node: &TaskNode) -> Option<JsonValue> {
         if let Some((id, value)) = self.assume
             && id == node.id
         {
@@ -98,8 +98,8 @@ impl<'a> NameLookup<'a> {
         found
     }
 
-    fn account(&self, node: &TaskNode) -> Option<Value> {
-        Some(json!({
+    fn account(&self, node: &TaskNode) -> Option<JsonValue> {
+        Some(exact_json!({
             "result": self.result_of(node)?,
             "status": view::status(node),
             "error": node.failure.as_ref().map(failure_for_templates),
@@ -116,7 +116,7 @@ impl<'a> NameLookup<'a> {
     }
 
     /// Results of what the node depends on.
-    pub(crate) fn deps(&self) -> Option<Map<String, Value>> {
+    pub(crate) fn deps(&self) -> Option<JsonMap> {
         let node = self.node?;
         let def = self.machine.def(node.def)?;
         let found = def.depends_on.iter().filter_map(|id| {
@@ -132,8 +132,8 @@ impl<'a> NameLookup<'a> {
 }
 
 /// A failure as a template sees it.
-fn failure_for_templates(failure: &TaskFailure) -> Value {
-    json!({"code": failure.code, "message": failure.message, "details": failure.details})
+fn failure_for_templates(failure: &TaskFailure) -> JsonValue {
+    exact_json!({"code": failure.code, "message": failure.message, "details": failure.details})
 }
 
 impl TemplateNames for NameLookup<'_> {
@@ -150,26 +150,26 @@ impl TemplateNames for NameLookup<'_> {
         roots
     }
 
-    fn whole(&self, root: &str) -> Option<Value> {
+    fn whole(&self, root: &str) -> Option<JsonValue> {
         match root {
-            "state" => Some(Value::Object(self.home()?.state.clone())),
-            "inputs" => Some(Value::Object(self.home()?.inputs.clone())),
+            "state" => Some(JsonValue::Object(self.home()?.state.clone())),
+            "inputs" => Some(JsonValue::Object(self.home()?.inputs.clone())),
             "results" => {
-                let blank = self.blank.iter().map(|task| (task.id.clone(), Value::Null));
+                let blank = self.blank.iter().map(|task| (task.id.clone(), JsonValue::Null));
                 let ended = self.ended().into_iter();
                 let ended =
                     ended.filter_map(|(id, node)| Some((id.clone(), self.result_of(node)?)));
-                Some(Value::Object(blank.chain(ended).collect()))
+                Some(JsonValue::Object(blank.chain(ended).collect()))
             }
             "tasks" => {
                 let ended = self.ended().into_iter();
                 let ended = ended.filter_map(|(id, node)| Some((id.clone(), self.account(node)?)));
-                Some(Value::Object(ended.collect()))
+                Some(JsonValue::Object(ended.collect()))
             }
-            "deps" => self.deps().map(Value::Object),
+            "deps" => self.deps().map(JsonValue::Object),
             "item" => self.around().find_map(|node| Some(node.item.as_ref()?.1.clone())),
-            "index" => self.around().find_map(|node| Some(json!(node.item.as_ref()?.0))),
-            "loop" => Some(json!({"iteration": self.iteration()?})),
+            "index" => self.around().find_map(|node| Some(exact_json!(node.item.as_ref()?.0))),
+            "loop" => Some(exact_json!({"iteration": self.iteration()?})),
             "error" => {
                 self.around().find_map(|node| node.failure.as_ref().map(failure_for_templates))
             }
@@ -179,13 +179,13 @@ impl TemplateNames for NameLookup<'_> {
         }
     }
 
-    fn part(&self, root: &str, key: &str) -> Option<Value> {
+    fn part(&self, root: &str, key: &str) -> Option<JsonValue> {
         match root {
             "state" => self.home()?.state.get(key).cloned(),
             "inputs" => self.home()?.inputs.get(key).cloned(),
             "results" => match self.task(key) {
                 Some(node) => self.result_of(node),
-                None => self.is_blank(key).then_some(Value::Null),
+                None => self.is_blank(key).then_some(JsonValue::Null),
             },
             "tasks" => self.account(self.task(key)?),
             "result" => self.result?.get(key).cloned(),

@@ -5,8 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use belljar_contract::{JsonMap, JsonValue};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::{Map, Value};
 
 use crate::dag::{DagSettings, Reducer};
 use crate::effect::{TaskFailure, TaskOutcome, TaskWork, WorkflowDecision};
@@ -46,7 +46,7 @@ pub(crate) struct TaskNode {
     pub(crate) dependants: Vec<NodeId>,
     /// The index and item of a foreach.
     #[serde(skip_serializing_if = "is_default")]
-    pub(crate) item: Option<(usize, Value)>,
+    pub(crate) item: Option<(usize, JsonValue)>,
     /// The scope the container opened.
     #[serde(skip_serializing_if = "is_default")]
     pub(crate) child: Option<ScopeId>,
@@ -55,7 +55,7 @@ pub(crate) struct TaskNode {
     #[serde(skip_serializing_if = "is_default")]
     pub(crate) decision: Option<u64>,
     #[serde(skip_serializing_if = "is_default")]
-    pub(crate) result: Value,
+    pub(crate) result: JsonValue,
     #[serde(skip_serializing_if = "is_default")]
     pub(crate) failure: Option<TaskFailure>,
     #[serde(skip_serializing_if = "is_default")]
@@ -207,10 +207,10 @@ pub(crate) enum ScopeKind {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Home {
     pub(crate) settings: DagSettings,
-    pub(crate) inputs: Map<String, Value>,
-    pub(crate) state: Map<String, Value>,
+    pub(crate) inputs: JsonMap,
+    pub(crate) state: JsonMap,
     pub(crate) reducers: BTreeMap<String, Reducer>,
-    pub(crate) output: Option<Value>,
+    pub(crate) output: Option<JsonValue>,
 }
 
 /// The progress of a foreach. Nodes are made when there is a free place for them.
@@ -218,9 +218,9 @@ pub(crate) struct Home {
 pub(crate) struct ForeachProgress {
     pub(crate) def: DefId,
     /// Items that have no node yet; null in place of those that have one.
-    pub(crate) items: Vec<Value>,
+    pub(crate) items: Vec<JsonValue>,
     pub(crate) next: usize,
-    pub(crate) results: Vec<Value>,
+    pub(crate) results: Vec<JsonValue>,
     pub(crate) failures: Vec<(usize, TaskFailure)>,
     pub(crate) fail_fast: bool,
 }
@@ -255,7 +255,7 @@ pub(crate) struct PendingDecision {
     pub(crate) node: NodeId,
     pub(crate) timer: Option<u64>,
     /// The result that the workflow uses once the answer is yes.
-    pub(crate) held: Value,
+    pub(crate) held: JsonValue,
 }
 
 /// An effect outside the workflow, for a rollback.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
+use belljar_contract::JsonMap;
 
 use super::Machine;
 use super::parts::{NodeId, ROOT};
@@ -95,7 +95,7 @@ impl Machine {
     pub(super) fn modify_arguments(
         &mut self,
         task: &str,
-        arguments: &Map<String, Value>,
+        arguments: &JsonMap,
     ) -> Result<(), String> {
         let id = self.open_task(task)?;
         let Some((node, def)) = self.node(id) else { return Err(self.unknown_task(task)) };
@@ -108,7 +108,7 @@ impl Machine {
     }
 
     /// Gives one node a definition of its own, with changed arguments.
-    pub(super) fn redefine(&mut self, id: NodeId, arguments: &Map<String, Value>) {
+    pub(super) fn redefine(&mut self, id: NodeId, arguments: &JsonMap) {
         let Some((node, def)) = self.node(id) else { return };
         let task = node.name.clone();
         let Ok(changed) = with_arguments(&def, arguments) else { return };

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use belljar_contract::JsonValue;
 use belljar_contract::WorkflowStatus;
-use serde_json::Value;
 
 use super::Machine;
 use super::names::NameLookup;
@@ -74,7 +74,7 @@ impl Machine {
         &mut self,
         scope: ScopeId,
         def: u32,
-        item: Option<(usize, Value)>,
+        item: Option<(usize, JsonValue)>,
     ) -> Option<NodeId> {
         let task = Arc::clone(self.def(def)?);
         let id = self.next_node;
@@ -254,10 +254,14 @@ impl Machine {
     }
 
     /// A value with its templates rendered for a node.
-    pub(super) fn rendered(&self, id: NodeId, value: &Value) -> Result<Value, TemplateError> {
+    pub(super) fn rendered(
+        &self,
+        id: NodeId,
+        value: &JsonValue,
+    ) -> Result<JsonValue, TemplateError> {
         match self.nodes.get(id) {
             Some(node) => render(value, &NameLookup::of(self, node)),
-            None => Ok(Value::Null),
+            None => Ok(JsonValue::Null),
         }
     }
 
@@ -326,7 +330,7 @@ impl Machine {
     pub(super) fn woke(&mut self, id: NodeId) {
         if let Some(node) = self.nodes.get_mut(id) {
             node.timer = None;
-            self.done(id, Value::Null);
+            self.done(id, JsonValue::Null);
         }
     }
 
@@ -398,11 +402,13 @@ impl Machine {
 }
 
 /// A whole number of milliseconds, also from text or a fraction.
-fn milliseconds(value: &Value) -> Option<u64> {
+fn milliseconds(value: &JsonValue) -> Option<u64> {
     let number = match value {
-        Value::Number(number) => number.as_f64()?,
-        Value::String(text) => text.trim().parse().ok()?,
-        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => return None,
+        JsonValue::Number(number) => number.as_f64()?,
+        JsonValue::String(text) => text.trim().parse().ok()?,
+        JsonValue::Null | JsonValue::Bool(_) | JsonValue::Array(_) | JsonValue::Object(_) => {
+            return None;
+        }
     };
     // Within the range where every whole number is exact.
     let fits = number.is_finite() && (0.0..9e15).contains(&number);

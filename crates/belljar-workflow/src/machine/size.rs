@@ -1,6 +1,6 @@
 //! The size of a workflow. A workflow that grows too large fails.
 
-use serde_json::Value;
+use belljar_contract::{JsonMap, JsonValue};
 
 use super::Machine;
 use super::parts::{ScopeKind, SideEffectKind, TaskNode, TaskScope};
@@ -66,7 +66,7 @@ fn bytes_of_node(node: &TaskNode) -> usize {
 }
 
 fn bytes_of_scope(scope: &TaskScope) -> usize {
-    let all = |values: &[Value]| values.iter().map(bytes_of).sum::<usize>();
+    let all = |values: &[JsonValue]| values.iter().map(bytes_of).sum::<usize>();
     match &scope.kind {
         ScopeKind::Flow(home) => {
             let values = home.state.iter().chain(&home.inputs);
@@ -83,7 +83,7 @@ fn bytes_of_scope(scope: &TaskScope) -> usize {
 
 /// Bytes of one task's work.
 pub(super) fn bytes_of_work(work: &TaskWork) -> usize {
-    let map = |map: &serde_json::Map<String, Value>| -> usize {
+    let map = |map: &JsonMap| -> usize {
         map.iter().map(|(key, value)| key.len() + bytes_of(value)).sum()
     };
     match work {

@@ -4,8 +4,8 @@
 //! Its result is held. When the task's turn comes, its work is rendered again: if it is the same,
 //! the result is used, otherwise it is dropped.
 
+use belljar_contract::JsonValue;
 use belljar_contract::WorkflowStatus;
-use serde_json::Value;
 
 use super::Machine;
 use super::names::NameLookup;
@@ -17,7 +17,7 @@ use crate::template::holds;
 
 impl Machine {
     /// Runs the dependants of a node ahead, as if the node had this result.
-    pub(super) fn run_dependants_ahead(&mut self, id: NodeId, value: &Value) {
+    pub(super) fn run_dependants_ahead(&mut self, id: NodeId, value: &JsonValue) {
         let Some(node) = self.nodes.get(id) else { return };
         for dependant in node.dependants.clone() {
             let alone = self.nodes.get(dependant).is_some_and(|node| node.waiting == 1);
@@ -28,7 +28,7 @@ impl Machine {
     }
 
     /// Runs a node ahead, if it may.
-    pub(super) fn run_ahead(&mut self, id: NodeId, assume: Option<(NodeId, &Value)>) {
+    pub(super) fn run_ahead(&mut self, id: NodeId, assume: Option<(NodeId, &JsonValue)>) {
         let Some((node, def)) = self.node(id) else { return };
         let right_kind = matches!(def.action, Action::CodeExecution(_) | Action::McpTool(_));
         let free = self.has_slot() && self.status == WorkflowStatus::Running;

@@ -1,7 +1,7 @@
 //! Stopping tasks, and the end of scopes and of the workflow.
 
+use belljar_contract::JsonValue;
 use belljar_contract::WorkflowStatus;
-use serde_json::Value;
 
 use super::Machine;
 use super::ending::timeout;
@@ -140,7 +140,7 @@ impl Machine {
     }
 
     fn finish(&mut self, status: WorkflowStatus, failure: Option<TaskFailure>) {
-        let (mut status, mut failure, mut output) = (status, failure, Value::Null);
+        let (mut status, mut failure, mut output) = (status, failure, JsonValue::Null);
         if status == WorkflowStatus::Completed {
             match self.output_of(ROOT) {
                 Ok(value) => output = value,

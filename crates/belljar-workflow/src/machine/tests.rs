@@ -4,6 +4,7 @@ mod bench;
 mod bounds;
 mod commands;
 mod containers;
+mod exact;
 mod persons;
 mod random;
 mod recovery;
@@ -11,7 +12,7 @@ mod tasks;
 
 use std::collections::VecDeque;
 
-use serde_json::{Map, Value, json};
+use belljar_contract::{JsonMap, JsonValue, exact_json};
 
 use super::*;
 use crate::effect::{OpenIntent, TaskOutcome, TaskStart};
@@ -30,21 +31,21 @@ pub(super) struct Rig {
     pub(super) commands: u32,
 }
 
-pub(super) fn dag(value: Value) -> Dag {
-    serde_json::from_value(value).unwrap()
+pub(super) fn dag(value: JsonValue) -> Dag {
+    belljar_contract::json_value::from_value(value).unwrap()
 }
 
-pub(super) fn tool(id: &str, deps: &[&str]) -> Value {
-    json!({"id": id, "type": "mcp_tool", "tool": "s:t", "depends_on": deps})
+pub(super) fn tool(id: &str, deps: &[&str]) -> JsonValue {
+    exact_json!({"id": id, "type": "mcp_tool", "tool": "s:t", "depends_on": deps})
 }
 
 impl Rig {
-    pub(super) fn new(value: Value) -> Self {
-        Self::with(value, json!({}))
+    pub(super) fn new(value: JsonValue) -> Self {
+        Self::with(value, exact_json!({}))
     }
 
-    pub(super) fn with(value: Value, inputs: Value) -> Self {
-        let Value::Object(inputs) = inputs else { panic!("inputs are an object") };
+    pub(super) fn with(value: JsonValue, inputs: JsonValue) -> Self {
+        let JsonValue::Object(inputs) = inputs else { panic!("inputs are an object") };
         let machine = Machine::begin("w1", dag(value), inputs).unwrap();
         let mut rig = Self {
             machine,
@@ -94,7 +95,7 @@ impl Rig {
         self.give(InputKind::Ended { instance: start.instance, attempt: start.attempt, outcome });
     }
 
-    pub(super) fn done(&mut self, instance: &str, value: Value) {
+    pub(super) fn done(&mut self, instance: &str, value: JsonValue) {
         self.answer(instance, TaskOutcome::done(value));
     }
 
@@ -140,7 +141,7 @@ impl Rig {
 
     pub(super) fn resume(&mut self, again: impl Fn(&str) -> crate::Repeatability) {
         let text = serde_json::to_string(&self.machine).unwrap();
-        self.machine = serde_json::from_str(&text).unwrap();
+        self.machine = belljar_contract::json_value::from_str(&text).unwrap();
         let running = self.machine.running();
         let open = running.into_iter().map(|(instance, attempt)| {
             let again = again(&instance);
@@ -155,7 +156,7 @@ impl Rig {
         self.machine.status()
     }
 
-    pub(super) fn output(&self) -> Value {
+    pub(super) fn output(&self) -> JsonValue {
         self.finish.clone().expect("it has ended").output
     }
 
@@ -176,6 +177,6 @@ impl Rig {
     }
 }
 
-pub(super) fn map(value: Value) -> Map<String, Value> {
+pub(super) fn map(value: JsonValue) -> JsonMap {
     value.as_object().unwrap().clone()
 }

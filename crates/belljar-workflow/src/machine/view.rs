@@ -2,8 +2,8 @@
 
 use std::sync::LazyLock;
 
+use belljar_contract::{JsonMap, JsonValue};
 use belljar_contract::{TaskStatus, WorkflowStatus};
-use serde_json::{Map, Value};
 
 use super::parts::{NodeEnd, NodePhase, ROOT, ScopeKind, TaskNode};
 use super::{Machine, TaskView, WorkflowFiles};
@@ -14,7 +14,7 @@ use crate::effect::{RollbackReport, TaskFailure, WorkflowDecision};
 /// How many choices a refusal names.
 pub(super) const SHOWN: usize = 20;
 
-static NONE: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
+static NONE: LazyLock<JsonMap> = LazyLock::new(JsonMap::new);
 
 impl Machine {
     /// The id of the workflow.
@@ -63,25 +63,25 @@ impl Machine {
     }
 
     /// The inputs given to the workflow, with its defaults.
-    pub fn inputs(&self) -> &Map<String, Value> {
+    pub fn inputs(&self) -> &JsonMap {
         self.home(ROOT).map_or(&NONE, |home| &home.inputs)
     }
 
     /// The state of the workflow, by part.
-    pub fn state(&self) -> &Map<String, Value> {
+    pub fn state(&self) -> &JsonMap {
         self.home(ROOT).map_or(&NONE, |home| &home.state)
     }
 
     /// The results of tasks that have ended, by id. Built on each call.
-    pub fn results(&self) -> Map<String, Value> {
-        let Some(root) = self.scopes.get(&ROOT) else { return Map::new() };
+    pub fn results(&self) -> JsonMap {
+        let Some(root) = self.scopes.get(&ROOT) else { return JsonMap::new() };
         let nodes = root.names.iter().filter_map(|(name, id)| Some((name, self.nodes.get(*id)?)));
         let ended = nodes.filter(|(_, node)| node.has_ended());
         ended.map(|(name, node)| (name.clone(), node.result.clone())).collect()
     }
 
     /// The output of the workflow; null until it has completed.
-    pub fn output(&self) -> &Value {
+    pub fn output(&self) -> &JsonValue {
         &self.output
     }
 
@@ -101,7 +101,7 @@ impl Machine {
     }
 
     /// The result of a task instance that has ended.
-    pub fn result_of(&self, instance: &str) -> Option<&Value> {
+    pub fn result_of(&self, instance: &str) -> Option<&JsonValue> {
         let node = self.nodes.get(self.nodes.named(instance)?)?;
         node.has_ended().then_some(&node.result)
     }
@@ -137,7 +137,7 @@ impl Machine {
     }
 
     /// The terms given by [`with_terms`](Self::with_terms).
-    pub fn terms(&self) -> &Value {
+    pub fn terms(&self) -> &JsonValue {
         &self.terms
     }
 

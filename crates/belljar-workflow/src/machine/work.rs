@@ -1,7 +1,8 @@
 //! Renders a task into work that can be performed, and gives it a key.
 
 use belljar_contract::hex;
-use serde_json::{Map, Value, json};
+use belljar_contract::json_value;
+use belljar_contract::{JsonMap, JsonValue, exact_json};
 use sha2::{Digest, Sha256};
 
 use super::Machine;
@@ -17,7 +18,7 @@ impl Machine {
         &self,
         node: &TaskNode,
         def: &Task,
-        assume: Option<(NodeId, &Value)>,
+        assume: Option<(NodeId, &JsonValue)>,
     ) -> Result<Option<TaskWork>, TemplateError> {
         let place = NameLookup { assume, ..NameLookup::of(self, node) };
         Ok(match &def.action {
@@ -42,9 +43,9 @@ impl Machine {
         &self,
         node: &TaskNode,
         def: &Task,
-        result: &Value,
+        result: &JsonValue,
     ) -> Result<Option<TaskWork>, TemplateError> {
-        let args = node.work.as_ref().map_or(Value::Null, arguments);
+        let args = node.work.as_ref().map_or(JsonValue::Null, arguments);
         let place =
             NameLookup { result: Some(result), args: Some(&args), ..NameLookup::of(self, node) };
         Ok(match &def.compensate {
@@ -61,11 +62,10 @@ impl Machine {
 
     /// The key that identifies an effect: workflow, branch, instance and work.
     pub(super) fn key(&self, instance: &str, work: &TaskWork) -> String {
-        let work = serde_json::to_value(work).unwrap_or_default();
         let mut text = String::new();
         let effect = match self.made_ms {
-            0 => json!([self.flow, self.branch, instance, work]),
-            made_ms => json!([self.flow, made_ms, self.branch, instance, work]),
+            0 => exact_json!([self.flow, self.branch, instance, work]),
+            made_ms => exact_json!([self.flow, made_ms, self.branch, instance, work]),
         };
         canonical(&effect, &mut text);
         hex::encode(&Sha256::digest(text.as_bytes()))
@@ -91,7 +91,7 @@ fn rendered_code(code: &Code, place: &NameLookup<'_>) -> Result<Code, TemplateEr
     let mut context = render_map(&code.context, place)?;
     let deps = place.deps().unwrap_or_default();
     if !deps.is_empty() || !context.contains_key("deps") {
-        context.insert("deps".to_owned(), Value::Object(deps));
+        context.insert("deps".to_owned(), JsonValue::Object(deps));
     }
     for name in ["item", "index"] {
         if let Some(value) = place.whole(name)
@@ -128,26 +128,26 @@ fn rendered_sandbox(
 }
 
 /// A value as text: text is itself, anything else is JSON.
-pub(super) fn as_text(value: Value) -> String {
-    if let Value::String(text) = value {
+pub(super) fn as_text(value: JsonValue) -> String {
+    if let JsonValue::String(text) = value {
         return text;
     }
     value.to_string()
 }
 
 /// The value that a compensation sees as `args`.
-fn arguments(work: &TaskWork) -> Value {
+fn arguments(work: &TaskWork) -> JsonValue {
     match work {
-        TaskWork::McpTool(call) => Value::Object(call.arguments.clone()),
-        TaskWork::CodeExecution(code) => Value::Object(code.context.clone()),
-        TaskWork::Sandbox { action } => serde_json::to_value(action).unwrap_or_default(),
+        TaskWork::McpTool(call) => JsonValue::Object(call.arguments.clone()),
+        TaskWork::CodeExecution(code) => JsonValue::Object(code.context.clone()),
+        TaskWork::Sandbox { action } => json_value::to_value(action).unwrap_or_default(),
         // It is a compensation, and compensations are not undone.
-        TaskWork::RestoreSandbox { .. } => Value::Null,
+        TaskWork::RestoreSandbox { .. } => JsonValue::Null,
     }
 }
 
 /// A task with some arguments changed; the others stay.
-pub(super) fn with_arguments(def: &Task, given: &Map<String, Value>) -> Result<Task, String> {
+pub(super) fn with_arguments(def: &Task, given: &JsonMap) -> Result<Task, String> {
     let mut task = def.clone();
     let arguments = match &mut task.action {
         Action::McpTool(call) => &mut call.arguments,
@@ -165,21 +165,21 @@ pub(super) fn with_arguments(def: &Task, given: &Map<String, Value>) -> Result<T
 }
 
 /// JSON with sorted keys and no spaces, whatever order the keys came in.
-fn canonical(value: &Value, out: &mut String) {
+fn canonical(value: &JsonValue, out: &mut String) {
     match value {
-        Value::Object(map) => {
+        JsonValue::Object(map) => {
             let mut keys: Vec<&String> = map.keys().collect();
             keys.sort();
             out.push('{');
             for key in keys {
-                out.push_str(&Value::String(key.clone()).to_string());
+                out.push_str(&JsonValue::String(key.clone()).to_string());
                 out.push(':');
-                canonical(map.get(key).unwrap_or(&Value::Null), out);
+                canonical(map.get(key).unwrap_or(&JsonValue::Null), out);
                 out.push(',');
             }
             out.push('}');
         }
-        Value::Array(items) => {
+        JsonValue::Array(items) => {
             out.push('[');
             for item in items {
                 canonical(item, out);
@@ -187,7 +187,7 @@ fn canonical(value: &Value, out: &mut String) {
             }
             out.push(']');
         }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+        JsonValue::Null | JsonValue::Bool(_) | JsonValue::Number(_) | JsonValue::String(_) => {
             out.push_str(&value.to_string());
         }
     }

@@ -1,11 +1,11 @@
 //! How values join, and what is refused.
 
-use serde_json::json;
+use belljar_contract::exact_json;
 
 use super::*;
 
-fn joined(reducer: Reducer, values: &[Value]) -> Result<Value, StateError> {
-    let mut state = Map::new();
+fn joined(reducer: Reducer, values: &[JsonValue]) -> Result<JsonValue, StateError> {
+    let mut state = JsonMap::new();
     for value in values {
         join(&mut state, reducer, "x", value.clone())?;
     }
@@ -15,16 +15,24 @@ fn joined(reducer: Reducer, values: &[Value]) -> Result<Value, StateError> {
 #[test]
 fn f2_reducers() {
     for (reducer, values, expected) in [
-        (Reducer::Last, vec![json!(1), json!("b")], json!("b")),
+        (Reducer::Last, vec![exact_json!(1), exact_json!("b")], exact_json!("b")),
         (
             Reducer::Append,
-            vec![json!(1), json!([2, 3]), json!({"a": 1})],
-            json!([1, 2, 3, {"a": 1}]),
+            vec![exact_json!(1), exact_json!([2, 3]), exact_json!({"a": 1})],
+            exact_json!([1, 2, 3, {"a": 1}]),
         ),
-        (Reducer::Union, vec![json!([1, 2]), json!([2, 3]), json!(3)], json!([1, 2, 3])),
-        (Reducer::Merge, vec![json!({"a": 1, "b": 1}), json!({"b": 2})], json!({"a": 1, "b": 2})),
-        (Reducer::Sum, vec![json!(1), json!(2)], json!(3)),
-        (Reducer::Sum, vec![json!(1), json!(0.5)], json!(1.5)),
+        (
+            Reducer::Union,
+            vec![exact_json!([1, 2]), exact_json!([2, 3]), exact_json!(3)],
+            exact_json!([1, 2, 3]),
+        ),
+        (
+            Reducer::Merge,
+            vec![exact_json!({"a": 1, "b": 1}), exact_json!({"b": 2})],
+            exact_json!({"a": 1, "b": 2}),
+        ),
+        (Reducer::Sum, vec![exact_json!(1), exact_json!(2)], exact_json!(3)),
+        (Reducer::Sum, vec![exact_json!(1), exact_json!(0.5)], exact_json!(1.5)),
     ] {
         assert_eq!(joined(reducer, &values), Ok(expected), "{reducer:?}");
     }
@@ -33,13 +41,13 @@ fn f2_reducers() {
 #[test]
 fn f2_what_does_not_fit_is_refused_and_changes_nothing() {
     assert_eq!(
-        joined(Reducer::Sum, &[json!("a")]).unwrap_err().to_string(),
+        joined(Reducer::Sum, &[exact_json!("a")]).unwrap_err().to_string(),
         "state.x sums numbers and was given a string"
     );
-    assert!(joined(Reducer::Merge, &[json!([1])]).is_err());
-    let mut state = Map::from_iter([("x".to_owned(), json!("text"))]);
-    assert!(join(&mut state, Reducer::Append, "x", json!(1)).is_err());
-    assert_eq!(state["x"], json!("text"));
+    assert!(joined(Reducer::Merge, &[exact_json!([1])]).is_err());
+    let mut state = JsonMap::from_iter([("x".to_owned(), exact_json!("text"))]);
+    assert!(join(&mut state, Reducer::Append, "x", exact_json!(1)).is_err());
+    assert_eq!(state["x"], exact_json!("text"));
 }
 
 #[test]

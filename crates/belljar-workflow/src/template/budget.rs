@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use minijinja::value::{Object, Rest, Value, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, State, filters};
 
+use super::values;
 use crate::bounds::{DEEPEST, ITEMS, STATE_BYTES, VALUE_BYTES};
 
 /// What one template has made so far.
@@ -153,10 +154,15 @@ pub(super) fn join(state: &State<'_, '_>, list: &Value, by: &str) -> Result<Valu
 
 /// The filter `sum`, for numbers only.
 fn sum(list: &Value) -> Result<Value, Error> {
-    let (mut whole, mut broken, mut exact) = (0_i64, 0.0_f64, true);
+    let (mut whole, mut broken, mut exact) = (0_i128, 0.0_f64, true);
     for item in list.try_iter()? {
         let item = number(item)?;
-        match i64::try_from(item.clone()).ok().and_then(|item| whole.checked_add(item)) {
+        let integer = match i64::try_from(item.clone()) {
+            Ok(integer) => Some(i128::from(integer)),
+            Err(_) if item.is_integer() => i128::try_from(item.clone()).ok(),
+            Err(_) => None,
+        };
+        match integer.and_then(|item| whole.checked_add(item)) {
             Some(sum) if exact => whole = sum,
             _ => exact = false,
         }
@@ -169,9 +175,7 @@ fn sum(list: &Value) -> Result<Value, Error> {
 pub(super) fn json(state: &State<'_, '_>, value: &Value) -> Result<Value, Error> {
     let (bytes, items) = size(value)?;
     spend(state, bytes, items)?;
-    serde_json::to_string(value)
-        .map(Value::from)
-        .map_err(|error| Error::new(ErrorKind::BadSerialization, "not JSON").with_source(error))
+    Ok(Value::from(values::exact(value)?.to_string()))
 }
 
 /// The function `range`, limited to 100 000 numbers.

@@ -1,7 +1,5 @@
 //! Functions that combine the states of branches. The reader of agent files writes calls of them.
 
-use std::collections::BTreeMap;
-
 use minijinja::value::{Rest, Value, ValueKind};
 use minijinja::{Environment, Error, State};
 
@@ -33,15 +31,16 @@ pub(super) fn is_function(name: &str) -> bool {
 }
 
 fn merged(parts: &[Value]) -> Result<Value, Error> {
-    let mut all: BTreeMap<Value, Value> = BTreeMap::new();
+    // A key has its first place and its last value.
+    let mut all: Vec<(Value, Value)> = Vec::new();
     for part in parts.iter().filter(|part| !part.is_undefined() && !part.is_none()) {
         if part.kind() == ValueKind::Map {
             for key in part.try_iter()? {
                 let value = part.get_item(&key)?;
-                all.insert(key, value);
+                all.push((key, value));
             }
         } else {
-            all.insert(Value::from("result"), part.clone());
+            all.push((Value::from("result"), part.clone()));
         }
     }
     Ok(all.into_iter().collect())

@@ -1,25 +1,25 @@
 //! Values, text, unknown names, bounds.
 
-use serde_json::{Value, json};
+use belljar_contract::{JsonValue, exact_json};
 
 use super::*;
 
-struct Fake(Value);
+struct Fake(JsonValue);
 
 impl TemplateNames for Fake {
     fn roots(&self) -> Vec<&'static str> {
         vec!["state", "results", "item"]
     }
-    fn whole(&self, root: &str) -> Option<Value> {
+    fn whole(&self, root: &str) -> Option<JsonValue> {
         self.0.get(root).cloned()
     }
-    fn part(&self, root: &str, key: &str) -> Option<Value> {
+    fn part(&self, root: &str, key: &str) -> Option<JsonValue> {
         self.0.get(root)?.get(key).cloned()
     }
 }
 
 fn names() -> Fake {
-    Fake(json!({
+    Fake(exact_json!({
         "state": {"count": 2, "list": [1, 2], "null": null},
         "results": {"fetch": {"items": [{"id": 7}]}, "a-b": 1},
         "item": "x"
@@ -28,14 +28,14 @@ fn names() -> Fake {
 
 #[test]
 fn f2_a_lone_expression_keeps_its_type() {
-    let value = json!({"a": "{{ results.fetch }}", "b": ["n={{ state.count }}", "{{ state.count + 1 }}"], "c": "plain", "d": "{{ results['a-b'] }}"});
+    let value = exact_json!({"a": "{{ results.fetch }}", "b": ["n={{ state.count }}", "{{ state.count + 1 }}"], "c": "plain", "d": "{{ results['a-b'] }}"});
     assert_eq!(
         render(&value, &names()).unwrap(),
-        json!({"a": {"items": [{"id": 7}]}, "b": ["n=2", 3], "c": "plain", "d": 1})
+        exact_json!({"a": {"items": [{"id": 7}]}, "b": ["n=2", 3], "c": "plain", "d": 1})
     );
-    assert_eq!(render_text("{{ item }} and {{ item }}", &names()).unwrap(), json!("x and x"));
-    assert_eq!(render_text("{{ state.null }}", &names()).unwrap(), Value::Null);
-    assert_eq!(render_text("is {{ state.list }}", &names()).unwrap(), json!("is [1,2]"));
+    assert_eq!(render_text("{{ item }} and {{ item }}", &names()).unwrap(), exact_json!("x and x"));
+    assert_eq!(render_text("{{ state.null }}", &names()).unwrap(), JsonValue::Null);
+    assert_eq!(render_text("is {{ state.list }}", &names()).unwrap(), exact_json!("is [1,2]"));
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn f2_an_unknown_name_is_named_with_what_is_near() {
 
 #[test]
 fn a_default_is_no_error() {
-    assert_eq!(render_text("{{ state.none | default(5) }}", &names()).unwrap(), json!(5));
+    assert_eq!(render_text("{{ state.none | default(5) }}", &names()).unwrap(), exact_json!(5));
     assert!(holds("state.none is undefined", &names()).unwrap());
 }
 
@@ -88,8 +88,11 @@ fn braces_that_close_early_are_an_error_and_no_panic() {
         let _ = render_text(text, &names());
         let _ = names_in_template(text);
     }
-    assert_eq!(render_text("{{ {'a': {'b': 1}} }}", &names()).unwrap(), json!({"a": {"b": 1}}));
-    assert_eq!(render_text("{{ '}}' }}", &names()).unwrap(), json!("}}"));
+    assert_eq!(
+        render_text("{{ {'a': {'b': 1}} }}", &names()).unwrap(),
+        exact_json!({"a": {"b": 1}})
+    );
+    assert_eq!(render_text("{{ '}}' }}", &names()).unwrap(), exact_json!("}}"));
 }
 
 proptest::proptest! {
@@ -121,30 +124,30 @@ const WORDS: &str = "state state.list .get( .items() .split( .strip() 'a' 'é' '
 
 #[test]
 fn f8_expressions_as_python_writes_them() {
-    let names = Fake(json!({"state": {
+    let names = Fake(exact_json!({"state": {
         "name": "  Ada Lovelace ", "map": {"a": 1, "b": null}, "items": [1, 2], "none": null
     }}));
     let value = |text: &str| evaluate(text, &names).unwrap_or_else(|error| panic!("{error}"));
     for (text, expected) in [
-        ("state.get('name').strip().lower()", json!("ada lovelace")),
-        ("state.name.split()", json!(["Ada", "Lovelace"])),
-        ("'a,b,c'.split(',', 1)", json!(["a", "b,c"])),
-        ("state.get('gone', 7)", json!(7)),
-        ("state.get('gone')", json!(null)),
-        ("state.map.items()", json!([["a", 1], ["b", null]])),
-        ("state.map.keys()", json!(["a", "b"])),
-        ("state.map.values()", json!([1, null])),
-        ("len(state.items) + len('abc')", json!(5)),
-        ("'abc'.startswith('ab') and 'abc'.endswith(['x', 'c'])", json!(true)),
-        ("'x'.upper() == 'X' and True and not False", json!(true)),
-        ("state.none is None and state.map is not None", json!(true)),
-        ("state.none == None", json!(true)),
-        ("'-'.join(['a', 'b']).replace('-', '+')", json!("a+b")),
-        ("state.none | default([1])", json!([1])),
-        ("state.gone | default(none)", json!(null)),
-        ("state.map.gone | default(2)", json!(2)),
-        ("0 | default(3, true)", json!(3)),
-        ("'yes' if len(state.map) > 1 else 'no'", json!("yes")),
+        ("state.get('name').strip().lower()", exact_json!("ada lovelace")),
+        ("state.name.split()", exact_json!(["Ada", "Lovelace"])),
+        ("'a,b,c'.split(',', 1)", exact_json!(["a", "b,c"])),
+        ("state.get('gone', 7)", exact_json!(7)),
+        ("state.get('gone')", exact_json!(null)),
+        ("state.map.items()", exact_json!([["a", 1], ["b", null]])),
+        ("state.map.keys()", exact_json!(["a", "b"])),
+        ("state.map.values()", exact_json!([1, null])),
+        ("len(state.items) + len('abc')", exact_json!(5)),
+        ("'abc'.startswith('ab') and 'abc'.endswith(['x', 'c'])", exact_json!(true)),
+        ("'x'.upper() == 'X' and True and not False", exact_json!(true)),
+        ("state.none is None and state.map is not None", exact_json!(true)),
+        ("state.none == None", exact_json!(true)),
+        ("'-'.join(['a', 'b']).replace('-', '+')", exact_json!("a+b")),
+        ("state.none | default([1])", exact_json!([1])),
+        ("state.gone | default(none)", exact_json!(null)),
+        ("state.map.gone | default(2)", exact_json!(2)),
+        ("0 | default(3, true)", exact_json!(3)),
+        ("'yes' if len(state.map) > 1 else 'no'", exact_json!("yes")),
     ] {
         assert_eq!(value(text), expected, "{text}");
     }
@@ -157,7 +160,7 @@ fn f8_expressions_as_python_writes_them() {
 
 #[test]
 fn chains_are_bounded_before_they_are_read() {
-    let names = Fake(json!({"state": {"x": true}}));
+    let names = Fake(exact_json!({"state": {"x": true}}));
     for (one, most) in [
         ("state.x or ", 500),
         ("state.x and ", 500),
@@ -189,14 +192,14 @@ fn chains_are_bounded_before_they_are_read() {
     assert!(render_text(&blocks, &names).is_err());
     // Long, and not deep.
     let list = format!("[{}] | length", "state.x, ".repeat(5_000));
-    assert_eq!(evaluate(&list, &names), Ok(json!(5_000)));
+    assert_eq!(evaluate(&list, &names), Ok(exact_json!(5_000)));
     let text = format!("{}{{{{ state.x }}}}", "{{ state.x or state.x }} and. ".repeat(2_000));
     assert!(render_text(&text, &names).is_ok());
 }
 
 #[test]
 fn what_takes_too_much_is_an_error_in_short_time() {
-    let names = Fake(json!({"state": {
+    let names = Fake(exact_json!({"state": {
         "big": "x".repeat(8 * 1024 * 1024), "list": vec![1; 400_000], "n": 1_000_000_000_u64
     }}));
     let doubling = |step: &str| format!("{{% set x = 'ab' %}}{}{{{{ x }}}}", step.repeat(40));
@@ -261,35 +264,35 @@ fn what_takes_too_much_is_an_error_in_short_time() {
 #[test]
 fn what_is_counted_gives_what_it_gave() {
     let names =
-        Fake(json!({"state": {"n": 3, "s": "abc", "list": [1, 2, 3], "map": {"k": [4, 5]}}}));
+        Fake(exact_json!({"state": {"n": 3, "s": "abc", "list": [1, 2, 3], "map": {"k": [4, 5]}}}));
     for (text, expected) in [
-        ("{{ 2 * state.n + 1 }}", json!(7)),
-        ("{{ -3 * -2 }}", json!(6)),
-        ("{{ (state.n + 1) * 2 ** 2 }}", json!(16)),
-        ("{{ 2 * state.s | length }}", json!(6)),
-        ("{{ state.map.k[1] * state['n'] - 1 }}", json!(14)),
-        ("{{ 1.5 * 2 }}", json!(3.0)),
-        ("{{ state.s ~ '-' ~ state.n }}", json!("abc-3")),
-        ("{{ 'abc'[1:] + 'x' }}", json!("bcx")),
-        ("{{ [1, 2, 3][:2] + [9] }}", json!([1, 2, 9])),
-        ("{{ [1, 2][0] + 1 }}", json!(2)),
-        ("{{ {'a': state.n + 1}.a }}", json!(4)),
-        ("{{ 'a' + ('b' if state.n > 2 else 'c') }}", json!("ab")),
-        ("{{ [3, 1, 2] | sort | join(', ') }}", json!("1, 2, 3")),
-        ("{{ state.list | sum }}", json!(6)),
-        ("{{ range(5, 0, -2) }}", json!([5, 3, 1])),
-        ("{{ range(2, 4) }}", json!([2, 3])),
-        ("{{ range(0) }}", json!([])),
-        ("{{ range(0, 6, 4) | length }}", json!(2)),
-        ("{{ state.map | tojson }}", json!("{\"k\":[4,5]}")),
-        ("{{ 'aXb' | replace('X', '-') | upper }}", json!("A-B")),
-        ("{{ state.n * 2 is odd or state.n + 1 == 4 }}", json!(true)),
-        ("{{ dict(a=1).a + 1 }}", json!(2)),
-        ("{% for x in state.list if x > 1 %}{{ x * 2 }},{% endfor %}", json!("4,6,")),
-        ("{% set y = state.n * 2 %}{{ y + 1 }}!", json!("7!")),
-        ("a {# {{ #}b", json!("a b")),
-        ("{% raw %}{{ \"x\" }}\n{% endraw %}{{ state.n }}", json!("{{ \"x\" }}\n3")),
-        ("{% if state.n * 2 > 5 %}y{% elif 1 %}z{% else %}n{% endif %}", json!("y")),
+        ("{{ 2 * state.n + 1 }}", exact_json!(7)),
+        ("{{ -3 * -2 }}", exact_json!(6)),
+        ("{{ (state.n + 1) * 2 ** 2 }}", exact_json!(16)),
+        ("{{ 2 * state.s | length }}", exact_json!(6)),
+        ("{{ state.map.k[1] * state['n'] - 1 }}", exact_json!(14)),
+        ("{{ 1.5 * 2 }}", exact_json!(3.0)),
+        ("{{ state.s ~ '-' ~ state.n }}", exact_json!("abc-3")),
+        ("{{ 'abc'[1:] + 'x' }}", exact_json!("bcx")),
+        ("{{ [1, 2, 3][:2] + [9] }}", exact_json!([1, 2, 9])),
+        ("{{ [1, 2][0] + 1 }}", exact_json!(2)),
+        ("{{ {'a': state.n + 1}.a }}", exact_json!(4)),
+        ("{{ 'a' + ('b' if state.n > 2 else 'c') }}", exact_json!("ab")),
+        ("{{ [3, 1, 2] | sort | join(', ') }}", exact_json!("1, 2, 3")),
+        ("{{ state.list | sum }}", exact_json!(6)),
+        ("{{ range(5, 0, -2) }}", exact_json!([5, 3, 1])),
+        ("{{ range(2, 4) }}", exact_json!([2, 3])),
+        ("{{ range(0) }}", exact_json!([])),
+        ("{{ range(0, 6, 4) | length }}", exact_json!(2)),
+        ("{{ state.map | tojson }}", exact_json!("{\"k\":[4,5]}")),
+        ("{{ 'aXb' | replace('X', '-') | upper }}", exact_json!("A-B")),
+        ("{{ state.n * 2 is odd or state.n + 1 == 4 }}", exact_json!(true)),
+        ("{{ dict(a=1).a + 1 }}", exact_json!(2)),
+        ("{% for x in state.list if x > 1 %}{{ x * 2 }},{% endfor %}", exact_json!("4,6,")),
+        ("{% set y = state.n * 2 %}{{ y + 1 }}!", exact_json!("7!")),
+        ("a {# {{ #}b", exact_json!("a b")),
+        ("{% raw %}{{ \"x\" }}\n{% endraw %}{{ state.n }}", exact_json!("{{ \"x\" }}\n3")),
+        ("{% if state.n * 2 > 5 %}y{% elif 1 %}z{% else %}n{% endif %}", exact_json!("y")),
     ] {
         let given = render_text(text, &names).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(given, expected, "{text}");
@@ -304,12 +307,12 @@ fn what_is_counted_gives_what_it_gave() {
 #[test]
 fn f2_slices_are_of_what_is_named() {
     for (text, expected) in [
-        ("{{ state.list[1:] }}", json!([2])),
-        ("{{ (state.list + state.list)[1:3] }}", json!([2, 1])),
-        ("{{ results[\"fetch\"].items[:1][0].id }}", json!(7)),
-        ("from {{ state.list[:1] }} on", json!("from [1] on")),
-        ("{% for one in state.list[1:] %}{{ one }}{% endfor %}", json!("2")),
-        ("{% for word in ['abc'] %}{{ word[1:] }}{% endfor %}", json!("bc")),
+        ("{{ state.list[1:] }}", exact_json!([2])),
+        ("{{ (state.list + state.list)[1:3] }}", exact_json!([2, 1])),
+        ("{{ results[\"fetch\"].items[:1][0].id }}", exact_json!(7)),
+        ("from {{ state.list[:1] }} on", exact_json!("from [1] on")),
+        ("{% for one in state.list[1:] %}{{ one }}{% endfor %}", exact_json!("2")),
+        ("{% for word in ['abc'] %}{{ word[1:] }}{% endfor %}", exact_json!("bc")),
     ] {
         assert_eq!(render_text(text, &names()).unwrap(), expected, "{text}");
     }

@@ -3,19 +3,19 @@
 use std::{sync::Arc, time::Duration};
 
 use belljar_contract::WorkflowStatus;
+use belljar_contract::{JsonMap, exact_json};
 use belljar_workflow::{
     DoubtResolution, Driver, DriverOptions, LeaveReason, SqliteWorkflowStore, WorkflowCommand,
     WorkflowError, WorkflowEventKind, WorkflowStoreError, Workflows,
 };
-use serde_json::{Map, json};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
 use crate::world::{World, create, dag, driver, events, options, store, tool};
 
 fn every_command() -> Vec<(&'static str, WorkflowCommand)> {
-    let task = serde_json::from_value(tool("extra", "pay", &["a"])).unwrap();
-    let other = serde_json::from_value(tool("other", "pay", &["a"])).unwrap();
+    let task = belljar_contract::json_value::from_value(tool("extra", "pay", &["a"])).unwrap();
+    let other = belljar_contract::json_value::from_value(tool("other", "pay", &["a"])).unwrap();
     let id = || "nothing".to_owned();
     vec![
         ("pause", WorkflowCommand::Pause),
@@ -25,7 +25,7 @@ fn every_command() -> Vec<(&'static str, WorkflowCommand)> {
         ("skip", WorkflowCommand::Skip { task: "b".to_owned() }),
         (
             "modify_args",
-            WorkflowCommand::ModifyArgs { task: "b".to_owned(), arguments: Map::new() },
+            WorkflowCommand::ModifyArgs { task: "b".to_owned(), arguments: JsonMap::new() },
         ),
         ("approve", WorkflowCommand::Approve { decision: id(), value: None }),
         ("reject", WorkflowCommand::Reject { decision: id(), reason: None }),
@@ -53,7 +53,7 @@ async fn answers(
 async fn f5_every_command_is_answered_while_running_twice_and_after_the_end() {
     let directory = tempfile::tempdir().unwrap();
     let store = store(directory.path());
-    let tasks = json!([tool("a", "slow_pay", &[]), tool("b", "pay", &["a"])]);
+    let tasks = exact_json!([tool("a", "slow_pay", &[]), tool("b", "pay", &["a"])]);
     let flows = create(&store, "flow", dag(tasks)).await;
     let world = Arc::new(World::default());
     let (driver, stop) = (driver(&store, &world, "me"), CancellationToken::new());
@@ -107,7 +107,7 @@ async fn f5_a_command_to_nobody_is_refused() {
 async fn f5_what_is_no_command_is_answered_too() {
     let directory = tempfile::tempdir().unwrap();
     let store = store(directory.path());
-    let flows = create(&store, "flow", dag(json!([tool("a", "pay", &[])]))).await;
+    let flows = create(&store, "flow", dag(exact_json!([tool("a", "pay", &[])]))).await;
     let (id, sender, body) = ("x".to_owned(), "test".to_owned(), b"{\"command\":\"fly\"}".to_vec());
     let odd =
         belljar_workflow::workflow_store::QueuedCommand { seq: 0, id, sender, at_ms: 1, body };
@@ -127,7 +127,7 @@ async fn after_a_crash(
 ) -> ((Arc<SqliteWorkflowStore>, TempDir), Vec<(String, bool)>, WorkflowStatus) {
     let directory = tempfile::tempdir().unwrap();
     let store = store(directory.path());
-    let tasks = json!([tool("a", "slow_read", &[]), tool("b", "read", &["a"])]);
+    let tasks = exact_json!([tool("a", "slow_read", &[]), tool("b", "read", &["a"])]);
     let flows = create(&store, "flow", dag(tasks)).await;
     let (world, stop) = (Arc::new(World::default()), CancellationToken::new());
     let dies = driver(&store, &world, "one");
@@ -168,7 +168,7 @@ async fn f5_commands_that_waited_are_taken_before_tasks_are_begun_again() {
     assert_eq!((begun, status), (vec![first("b")], WorkflowStatus::Completed));
     let (_, begun, status) = after_a_crash(&[WorkflowCommand::RollBack { to: 1 }]).await;
     assert_eq!((begun, status), (vec![], WorkflowStatus::Paused));
-    let arguments = Map::from_iter([("of".to_owned(), json!("x"))]);
+    let arguments = JsonMap::from_iter([("of".to_owned(), exact_json!("x"))]);
     let modify = WorkflowCommand::ModifyArgs { task: "b".to_owned(), arguments };
     let ((store, _directory), _, status) = after_a_crash(&[modify]).await;
     assert_eq!(status, WorkflowStatus::Completed);
@@ -202,8 +202,8 @@ async fn f5_what_was_under_way_when_it_was_paused_waits_for_its_end() {
 async fn f5_what_is_paused_before_it_begins_begins_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let store = store(directory.path());
-    let nap = json!({"id": "nap", "type": "wait", "wait_ms": 1});
-    let tasks = json!([tool("a", "pay", &[]), tool("b", "pay", &["a"]), nap]);
+    let nap = exact_json!({"id": "nap", "type": "wait", "wait_ms": 1});
+    let tasks = exact_json!([tool("a", "pay", &[]), tool("b", "pay", &["a"]), nap]);
     let flows = create(&store, "flow", dag(tasks)).await;
     flows.send("flow", "halt", "test", &WorkflowCommand::Pause, 1).await.unwrap();
     let (world, stop) = (Arc::new(World::default()), CancellationToken::new());
@@ -228,8 +228,8 @@ async fn f6_back_to_a_checkpoint_and_on() {
     let directory = tempfile::tempdir().unwrap();
     let store = store(directory.path());
     let mut second = tool("b", "pay", &["a"]);
-    second["compensate"] = json!({"tool": {"tool": "refund", "arguments": {"of": "b"}}});
-    let tasks = json!([tool("a", "pay", &[]), second, tool("c", "pay", &["b"])]);
+    second["compensate"] = exact_json!({"tool": {"tool": "refund", "arguments": {"of": "b"}}});
+    let tasks = exact_json!([tool("a", "pay", &[]), second, tool("c", "pay", &["b"])]);
     let flows = create(&store, "flow", dag(tasks)).await;
     let world = Arc::new(World::default());
     let (driver, stop) = (driver(&store, &world, "me"), CancellationToken::new());

@@ -3,11 +3,11 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use belljar_contract::WorkflowStatus;
+use belljar_contract::{JsonValue, exact_json};
 use belljar_workflow::{
     DecisionKind, DoubtResolution, DriveError, DriveResult, Driver, LeaveReason,
     SqliteWorkflowStore, WhyNot, WorkflowCommand, WorkflowEventKind, WorkflowStore as _, Workflows,
 };
-use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -16,8 +16,8 @@ use crate::{
 };
 
 /// Twelve tasks with parallel effects; those that do not read must not happen twice.
-fn twelve() -> Value {
-    json!([
+fn twelve() -> JsonValue {
+    exact_json!([
         tool("a1", "read_a", &[]),
         tool("a2", "pay", &[]),
         tool("a3", "pay", &[]),
@@ -68,7 +68,7 @@ async fn later_lives(flows: &Workflows<SqliteWorkflowStore>, world: &Arc<World>)
             let done = world.done().into_iter().find(|done| done.instance == decision.instance);
             let how = match done {
                 Some(done) => DoubtResolution::Use {
-                    value: json!({"did": done.instance, "with": done.arguments}),
+                    value: exact_json!({"did": done.instance, "with": done.arguments}),
                 },
                 None => DoubtResolution::Retry,
             };
@@ -212,10 +212,11 @@ async fn f6_a_host_that_dies_while_going_back() {
         let store = store(directory.path());
         let undoable = |id: &str, after: &[&str]| {
             let mut task = tool(id, "pay", after);
-            task["compensate"] = json!({"tool": {"tool": "refund", "arguments": {"of": id}}});
+            task["compensate"] = exact_json!({"tool": {"tool": "refund", "arguments": {"of": id}}});
             task
         };
-        let tasks = json!([tool("a", "pay", &[]), undoable("b", &["a"]), undoable("c", &["b"])]);
+        let tasks =
+            exact_json!([tool("a", "pay", &[]), undoable("b", &["a"]), undoable("c", &["b"])]);
         let flows = create(&store, "flow", dag(tasks)).await;
         let world = Arc::new(World::default());
         driver(&store, &world, "before").run("flow", &CancellationToken::new()).await.unwrap();
@@ -267,9 +268,10 @@ async fn f5_commands_survive_a_host_that_dies() {
     for point in 0.. {
         let directory = tempfile::tempdir().unwrap();
         let store = store(directory.path());
-        let tasks = json!([tool("a", "read", &[]), tool("b", "read", &["a"])]);
+        let tasks = exact_json!([tool("a", "read", &[]), tool("b", "read", &["a"])]);
         let flows = create(&store, "flow", dag(tasks)).await;
-        let extra = serde_json::from_value(tool("extra", "read", &["b"])).unwrap();
+        let extra =
+            belljar_contract::json_value::from_value(tool("extra", "read", &["b"])).unwrap();
         let commands = [
             ("pause", WorkflowCommand::Pause),
             ("inject", WorkflowCommand::InjectTasks { tasks: vec![extra] }),
@@ -330,7 +332,7 @@ async fn f3_a_host_that_is_stopped_at_once_starts_nothing() {
 async fn f3_a_stopped_host_leaves_it_resumable() {
     let directory = tempfile::tempdir().unwrap();
     let store = store(directory.path());
-    let tasks = json!([tool("a", "slow_pay", &[]), tool("b", "pay", &["a"])]);
+    let tasks = exact_json!([tool("a", "slow_pay", &[]), tool("b", "pay", &["a"])]);
     let flows = create(&store, "flow", dag(tasks)).await;
     let world = Arc::new(World::default());
     let (first, stop) = (driver(&store, &world, "first"), CancellationToken::new());

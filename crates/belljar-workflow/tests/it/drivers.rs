@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use belljar_contract::WorkflowStatus;
+use belljar_contract::{JsonMap, JsonValue, exact_json};
 use belljar_workflow::{
     DriveError, Driver, DriverClock as _, DriverOptions, LeaveReason, SqliteWorkflowStore,
     WhenIdle, WorkflowCommand, WorkflowEvent, WorkflowEventKind, WorkflowStore as _,
@@ -11,7 +12,6 @@ use belljar_workflow::{
         ClaimReason, LeaseRequest, ResumeExclusions, WorkflowBatch, WorkflowInputRow,
     },
 };
-use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -27,7 +27,7 @@ fn never() -> CancellationToken {
 async fn f1_a_workflow_runs_to_its_end() {
     let directory = tempfile::tempdir().unwrap();
     let store = store(directory.path());
-    let tasks = json!([
+    let tasks = exact_json!([
         tool("a", "pay", &[]),
         tool("b", "pay", &[]),
         {"id": "c", "type": "mcp_tool", "tool": "pay", "depends_on": ["a", "b"],
@@ -37,7 +37,7 @@ async fn f1_a_workflow_runs_to_its_end() {
     let world = Arc::new(World::default());
     let driven = driver(&store, &world, "me").run("flow", &never()).await.unwrap();
     assert_eq!((driven.reason, driven.status), (LeaveReason::Ended, WorkflowStatus::Completed));
-    assert_eq!(driven.output["c"]["with"], json!({"sum": "a-b"}));
+    assert_eq!(driven.output["c"]["with"], exact_json!({"sum": "a-b"}));
     events(&flows, "flow").await;
     // Driven again it is what it was, and nothing is done.
     let again = driver(&store, &world, "other").run("flow", &never()).await.unwrap();
@@ -52,8 +52,8 @@ async fn f3_two_hosts_race_for_one_workflow() {
     let (one, two) = (store(directory.path()), store(directory.path()));
     for round in 0..5 {
         let flow = format!("flow {round}");
-        let tasks: Vec<Value> = (0..8).map(|at| tool(&format!("t{at}"), "pay", &[])).collect();
-        let flows = create(&one, &flow, dag(json!(tasks))).await;
+        let tasks: Vec<JsonValue> = (0..8).map(|at| tool(&format!("t{at}"), "pay", &[])).collect();
+        let flows = create(&one, &flow, dag(exact_json!(tasks))).await;
         let world = Arc::new(World::default());
         let (first, second) = (driver(&one, &world, "one"), driver(&two, &world, "two"));
         let stop = never();
@@ -79,7 +79,7 @@ async fn f3_two_hosts_race_for_one_workflow() {
 async fn f3_a_workflow_that_is_taken_up_is_counted_once() {
     let directory = tempfile::tempdir().unwrap();
     let store = store(directory.path());
-    create(&store, "flow", dag(json!([tool("a", "pay", &[])]))).await;
+    create(&store, "flow", dag(exact_json!([tool("a", "pay", &[])]))).await;
     let world = Arc::new(World::default());
     let host = |owner: &str| {
         let options = DriverOptions { why: ClaimReason::Found, ..options(owner) };
@@ -113,7 +113,7 @@ async fn f3_a_workflow_that_is_taken_up_is_counted_once() {
 async fn f3_a_superseded_host_stops_and_says_so() {
     let directory = tempfile::tempdir().unwrap();
     let (one, two) = (store(directory.path()), store(directory.path()));
-    let tasks = json!([tool("a", "slow_read", &[]), tool("b", "read", &["a"])]);
+    let tasks = exact_json!([tool("a", "slow_read", &[]), tool("b", "read", &["a"])]);
     let flows = create(&one, "flow", dag(tasks)).await;
     let (old, new) = (Arc::new(World::default()), Arc::new(World::default()));
     let mut first = options("one");
@@ -147,7 +147,8 @@ async fn f3_a_superseded_host_stops_and_says_so() {
 async fn f3_a_failed_commit_ends_the_driver() {
     let directory = tempfile::tempdir().unwrap();
     let store = store(directory.path());
-    let tasks = json!([tool("a", "pay", &[]), tool("b", "pay", &["a"]), tool("c", "pay", &["b"])]);
+    let tasks =
+        exact_json!([tool("a", "pay", &[]), tool("b", "pay", &["a"]), tool("c", "pay", &["b"])]);
     let flows = create(&store, "flow", dag(tasks)).await;
     let world = Arc::new(World::default());
     let full = Arc::new(FlawedStore::with_room((*store).clone(), 2));
@@ -171,7 +172,8 @@ async fn f3_a_failed_commit_ends_the_driver() {
 async fn f3_a_fork_goes_its_own_way() {
     let directory = tempfile::tempdir().unwrap();
     let store = store(directory.path());
-    let tasks = json!([tool("a", "pay", &[]), tool("b", "pay", &["a"]), tool("c", "pay", &["b"])]);
+    let tasks =
+        exact_json!([tool("a", "pay", &[]), tool("b", "pay", &["a"]), tool("c", "pay", &["b"])]);
     let flows = create(&store, "flow", dag(tasks)).await;
     let world = Arc::new(World::default());
     let driver = driver(&store, &world, "me");
@@ -206,11 +208,11 @@ async fn f3_a_fork_goes_its_own_way() {
 async fn f3_dispatch_finds_what_needs_a_host() {
     let directory = tempfile::tempdir().unwrap();
     let store = store(directory.path());
-    let ask = json!({"id": "ask", "type": "approval", "message": "well?"});
-    let nap = json!({"id": "nap", "type": "wait", "until_ms": 5_000_000_000_000_u64});
-    let flows = create(&store, "new", dag(json!([tool("a", "pay", &[])]))).await;
-    create(&store, "asking", dag(json!([ask]))).await;
-    create(&store, "asleep", dag(json!([nap]))).await;
+    let ask = exact_json!({"id": "ask", "type": "approval", "message": "well?"});
+    let nap = exact_json!({"id": "nap", "type": "wait", "until_ms": 5_000_000_000_000_u64});
+    let flows = create(&store, "new", dag(exact_json!([tool("a", "pay", &[])]))).await;
+    create(&store, "asking", dag(exact_json!([ask]))).await;
+    create(&store, "asleep", dag(exact_json!([nap]))).await;
     let world = Arc::new(World::default());
     let driver = driver(&store, &world, "me");
     assert_eq!(driver.run("asking", &never()).await.unwrap().reason, LeaveReason::Idle);
@@ -242,8 +244,8 @@ async fn f1_what_waits_for_long_is_left_to_rest() {
     let world = Arc::new(World::default());
     let rests = DriverOptions { idle: WhenIdle::Rest { at_least_ms: 60_000 }, ..options("me") };
     let driver = Driver::new(Arc::clone(&store), Arc::clone(&world), rests);
-    let nap = |ms: u64| json!([{"id": "nap", "type": "wait", "wait_ms": ms}]);
-    let ask = json!([{"id": "ask", "type": "approval", "message": "well?"}]);
+    let nap = |ms: u64| exact_json!([{"id": "nap", "type": "wait", "wait_ms": ms}]);
+    let ask = exact_json!([{"id": "ask", "type": "approval", "message": "well?"}]);
     create(&store, "asks", dag(ask)).await;
     create(&store, "long", dag(nap(3_600_000))).await;
     create(&store, "short", dag(nap(1))).await;
@@ -262,12 +264,12 @@ async fn f1_what_waits_for_long_is_left_to_rest() {
 async fn f3_a_replay_that_differs_is_an_error() {
     let directory = tempfile::tempdir().unwrap();
     let store = store(directory.path());
-    create(&store, "flow", dag(json!([tool("a", "pay", &[])]))).await;
+    create(&store, "flow", dag(exact_json!([tool("a", "pay", &[])]))).await;
     let (owner, now_ms) = ("odd".to_owned(), 1);
     let request =
         LeaseRequest { owner, now_ms, until_ms: 2, take_over: false, why: ClaimReason::Asked };
     let lease = store.claim("flow", request).await.unwrap();
-    let body = serde_json::to_vec(&json!({"now_ms": 1, "input": "begin"})).unwrap();
+    let body = serde_json::to_vec(&exact_json!({"now_ms": 1, "input": "begin"})).unwrap();
     let inputs = vec![WorkflowInputRow { seq: 1, checkpoint: None, body }];
     store
         .commit(&lease, WorkflowBatch { now_ms, inputs, ..WorkflowBatch::default() })
@@ -286,7 +288,7 @@ async fn f3_a_replay_that_differs_is_an_error() {
 async fn f2_time_passes_by_the_drivers_clock() {
     let directory = tempfile::tempdir().unwrap();
     let store = store(directory.path());
-    let tasks = json!([
+    let tasks = exact_json!([
         {"id": "nap", "type": "wait", "wait_ms": 3_600_000},
         tool("after", "pay", &["nap"])
     ]);
@@ -321,9 +323,9 @@ async fn reliability_13_waits_and_timeouts_do_not_follow_the_clock_on_the_wall()
         let directory = tempfile::tempdir().unwrap();
         let store = store(directory.path());
         let mut slow = tool("slow", "stubborn_pay", &[]);
-        slow["timeout_ms"] = json!(4_000);
-        slow["on_error"] = json!("continue");
-        let tasks = json!([slow, {"id": "nap", "type": "wait", "wait_ms": 4_000}]);
+        slow["timeout_ms"] = exact_json!(4_000);
+        slow["on_error"] = exact_json!("continue");
+        let tasks = exact_json!([slow, {"id": "nap", "type": "wait", "wait_ms": 4_000}]);
         let flows = create(&store, "flow", dag(tasks)).await;
         let (world, clock) = (Arc::new(World::default()), TestClock::new());
         let began = clock.now_ms();
@@ -363,7 +365,7 @@ async fn reliability_13_waits_and_timeouts_do_not_follow_the_clock_on_the_wall()
 async fn f5_a_stubborn_task_does_not_hold_up_an_abort() {
     let directory = tempfile::tempdir().unwrap();
     let store = store(directory.path());
-    let flows = create(&store, "flow", dag(json!([tool("a", "stubborn_pay", &[])]))).await;
+    let flows = create(&store, "flow", dag(exact_json!([tool("a", "stubborn_pay", &[])]))).await;
     let world = Arc::new(World::default());
     let mut impatient = options("me");
     impatient.grace_ms = 30;
@@ -383,9 +385,9 @@ async fn f5_a_stubborn_task_does_not_hold_up_an_abort() {
 async fn f1_what_is_cancelled_before_it_begins_is_not_begun() {
     let directory = tempfile::tempdir().unwrap();
     let store = store(directory.path());
-    let each = json!({"id": "one", "type": "mcp_tool", "tool": "pay",
+    let each = exact_json!({"id": "one", "type": "mcp_tool", "tool": "pay",
                       "arguments": {"fail": "{{ item }}"}});
-    let tasks = json!([{"id": "each", "type": "foreach", "items": [false, true, false, false],
+    let tasks = exact_json!([{"id": "each", "type": "foreach", "items": [false, true, false, false],
                         "at_once": 2, "do": each}]);
     let flows = create(&store, "flow", dag(tasks)).await;
     let world = Arc::new(World::default());
@@ -404,14 +406,14 @@ async fn f1_what_is_cancelled_before_it_begins_is_not_begun() {
 async fn f1_a_thousand_tasks_share_commits() {
     let directory = tempfile::tempdir().unwrap();
     let store = store(directory.path());
-    let each = json!({"id": "one", "type": "mcp_tool", "tool": "pay",
+    let each = exact_json!({"id": "one", "type": "mcp_tool", "tool": "pay",
                       "arguments": {"item": "{{ item }}"}});
-    let tasks = json!([{"id": "each", "type": "foreach", "items": "{{ inputs.items }}",
+    let tasks = exact_json!([{"id": "each", "type": "foreach", "items": "{{ inputs.items }}",
                         "at_once": 64, "do": each}]);
     let mut dag = dag(tasks);
     dag.settings.concurrency = 64;
     let items: Vec<u32> = (0..1_000).collect();
-    let inputs = Map::from_iter([("items".to_owned(), json!(items))]);
+    let inputs = JsonMap::from_iter([("items".to_owned(), exact_json!(items))]);
     let flows = create_with(&store, "flow", dag, inputs).await;
     let world = Arc::new(World::default());
     let began = std::time::Instant::now();
@@ -428,7 +430,7 @@ async fn f1_a_thousand_tasks_share_commits() {
 async fn f5_a_command_from_another_process_is_heard() {
     let directory = tempfile::tempdir().unwrap();
     let (one, two) = (store(directory.path()), store(directory.path()));
-    let tasks = json!([{"id": "ask", "type": "approval", "message": "well?"},
+    let tasks = exact_json!([{"id": "ask", "type": "approval", "message": "well?"},
                        tool("then", "pay", &["ask"])]);
     create(&one, "flow", dag(tasks)).await;
     let world = Arc::new(World::default());

@@ -3,24 +3,24 @@
 use std::{sync::Arc, time::Duration};
 
 use belljar_contract::WorkflowStatus;
+use belljar_contract::{JsonValue, exact_json};
 use belljar_workflow::{
     Driver, LeaveReason, SqliteWorkflowStore, WhyNot, WorkflowCommand, WorkflowError,
     WorkflowEventKind, WorkflowStore as _, WorkflowStoreError, Workflows,
 };
-use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
 use crate::world::{World, create, dag, driver, events, store, tool};
 
 /// Two effects that can be undone, and one that comes after them.
-fn tasks() -> Value {
+fn tasks() -> JsonValue {
     let undone = |id: &str, after: &[&str]| {
         let mut task = tool(id, "pay", after);
-        task["compensate"] = json!({"tool": {"tool": "refund", "arguments": {"of": id}}});
+        task["compensate"] = exact_json!({"tool": {"tool": "refund", "arguments": {"of": id}}});
         task
     };
-    json!([undone("a", &[]), undone("b", &["a"]), tool("c", "pay", &["b"])])
+    exact_json!([undone("a", &[]), undone("b", &["a"]), tool("c", "pay", &["b"])])
 }
 
 /// A workflow of these that has ended, and who drove it.
@@ -91,7 +91,7 @@ async fn f6_a_fork_does_not_undo_what_the_other_did() {
     let driven = driver.run("fork", &stop).await.unwrap();
     assert_eq!((driven.reason, driven.status), (LeaveReason::Idle, WorkflowStatus::Paused));
     accepted(&flows, "fork", "back").await;
-    let refunds: Vec<Value> = world
+    let refunds: Vec<JsonValue> = world
         .done()
         .into_iter()
         .filter_map(|done| (done.tool == "refund").then(|| done.arguments["of"].clone()))

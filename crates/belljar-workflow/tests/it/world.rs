@@ -10,12 +10,12 @@ use std::{
     time::Duration,
 };
 
+use belljar_contract::{JsonMap, JsonValue, exact_json};
 use belljar_store::Store;
 use belljar_workflow::{
     Dag, Driver, DriverClock, DriverOptions, Job, NewWorkflow, Performer, SqliteWorkflowStore,
     TaskFailure, TaskOutcome, TaskStart, TaskWork, WhenIdle, WorkflowEvent, Workflows,
 };
-use serde_json::{Map, Value, json};
 use tokio::sync::Notify;
 
 /// An effect that took place.
@@ -24,7 +24,7 @@ pub(crate) struct PerformedTask {
     pub(crate) key: String,
     pub(crate) instance: String,
     pub(crate) tool: String,
-    pub(crate) arguments: Value,
+    pub(crate) arguments: JsonValue,
 }
 
 /// Where hosts die: at the point with this number, over all points passed.
@@ -132,10 +132,10 @@ impl Performer for World {
                 }
             }
         }
-        if call.tool.starts_with("bad") || call.arguments.get("fail") == Some(&json!(true)) {
+        if call.tool.starts_with("bad") || call.arguments.get("fail") == Some(&exact_json!(true)) {
             return TaskOutcome::failed(TaskFailure::new("bad", "it is bad"));
         }
-        let arguments = Value::Object(call.arguments.clone());
+        let arguments = JsonValue::Object(call.arguments.clone());
         self.done.lock().unwrap().push(PerformedTask {
             key: job.start.key.clone(),
             instance: job.start.instance.clone(),
@@ -143,7 +143,7 @@ impl Performer for World {
             arguments: arguments.clone(),
         });
         self.pass().await;
-        TaskOutcome::done(json!({"did": job.start.instance, "with": arguments}))
+        TaskOutcome::done(exact_json!({"did": job.start.instance, "with": arguments}))
     }
 
     fn is_repeatable(&self, start: &TaskStart) -> bool {
@@ -217,13 +217,13 @@ pub(crate) fn driver(
 }
 
 /// A workflow of tools, from JSON.
-pub(crate) fn dag(tasks: Value) -> Dag {
-    serde_json::from_value(json!({"name": "test", "tasks": tasks})).unwrap()
+pub(crate) fn dag(tasks: JsonValue) -> Dag {
+    belljar_contract::json_value::from_value(exact_json!({"name": "test", "tasks": tasks})).unwrap()
 }
 
-pub(crate) fn tool(id: &str, tool: &str, after: &[&str]) -> Value {
-    let arguments = json!({"of": id});
-    json!({"id": id, "type": "mcp_tool", "tool": tool, "arguments": arguments, "depends_on": after})
+pub(crate) fn tool(id: &str, tool: &str, after: &[&str]) -> JsonValue {
+    let arguments = exact_json!({"of": id});
+    exact_json!({"id": id, "type": "mcp_tool", "tool": tool, "arguments": arguments, "depends_on": after})
 }
 
 /// Makes a workflow.
@@ -232,14 +232,14 @@ pub(crate) async fn create(
     id: &str,
     dag: Dag,
 ) -> Workflows<SqliteWorkflowStore> {
-    create_with(store, id, dag, Map::new()).await
+    create_with(store, id, dag, JsonMap::new()).await
 }
 
 pub(crate) async fn create_with(
     store: &Arc<SqliteWorkflowStore>,
     id: &str,
     dag: Dag,
-    inputs: Map<String, Value>,
+    inputs: JsonMap,
 ) -> Workflows<SqliteWorkflowStore> {
     let flows = Workflows::new(Arc::clone(store));
     let new = NewWorkflow {

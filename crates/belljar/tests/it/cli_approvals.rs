@@ -112,6 +112,34 @@ fn d7_a_person_at_the_terminal_is_asked_there() {
     assert_eq!(history[0]["decided_by"], "terminal");
 }
 
+/// D7: a loop that calls side by side asks once, and each call can still be answered by itself.
+#[sandboxed]
+#[test]
+fn d7_calls_that_wait_at_once_are_asked_about_together() {
+    let code = "return (await Promise.allSettled(['x', 'y', 'z'].map(text => \
+                mcp.count.append({text})))).map(one => one.status)";
+    let asked = |answer: &str| {
+        let project = CountingProject::trusting(ASKS);
+        let mut command = project.place.command("python3");
+        command.args([TERMINAL, answer, BELLJAR, "run", "-c", code]).env("TERM", "dumb");
+        let shown = outcome(command.output().expect("python3 starts"));
+        (shown.stdout.clone(), shown, project.counted())
+    };
+    let (text, shown, mut counted) = asked("y");
+    let (before, after) = text.split_once("make these 3 calls? [y/N/each] ").expect("a question");
+    for argument in
+        ["1. ", "    {\"text\": \"x\"}", "    {\"text\": \"y\"}", "    {\"text\": \"z\"}"]
+    {
+        assert!(before.contains(argument), "{argument}: {shown:#?}");
+    }
+    assert!(!after.contains("approval needed"), "{shown:#?}");
+    counted.sort();
+    assert_eq!((shown.status, counted), (Some(0), vec!["x".into(), "y".into(), "z".into()]));
+    let (text, shown, counted) = asked("n");
+    assert_eq!(text.matches("rejected").count(), 3, "{shown:#?}");
+    assert_eq!(counted, Vec::<String>::new());
+}
+
 /// What it prints could look like another question.
 #[sandboxed]
 #[test]

@@ -53,6 +53,8 @@ mod network_bounds;
 mod network_branches;
 mod network_clients;
 mod network_credentials;
+mod network_fetch;
+mod network_fetch_journal;
 mod network_refusals;
 mod network_session_support;
 mod network_sessions;

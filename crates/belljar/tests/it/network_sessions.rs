@@ -1,13 +1,16 @@
 //! A5, E2, F8, N1: hosts that a session was granted, and no others, in each of its runs, on every surface.
 //! Each refusal has a control that reaches a server.
 
+use std::collections::BTreeSet;
+
 use belljar_testing::{as_root, sandboxed};
 use serde_json::{Value, json};
 
 use crate::{
     command::{Place, as_ordinary_user},
     network_session_support::{
-        GET, Website, audit, belljar, get, host, id_in, open_python, run, value,
+        GET, Website, audit, belljar, checkpoint, fork, get, host, id_in, open, open_python,
+        rollback, run, value,
     },
 };
 
@@ -72,14 +75,51 @@ fn a5_a_bash_session_from_the_command_line_reaches_its_host() {
     let refused = belljar(&place, &["session", "new", "-l", "bash", "--net", ELSEWHERE]);
     assert_eq!(refused.status, Some(2), "{refused:#?}");
     assert!(refused.stderr.contains(&format!("belljar serve --net {ELSEWHERE}")), "{refused:#?}");
-    let request = json!({ "language": "typescript", "grants": { "net": [granted.address] } });
-    let refused = server.api("POST /v1/sessions", &request.to_string());
-    assert_eq!(refused.status, 403, "{refused:#?}");
-    assert!(refused.body.contains("a session on quickjs cannot be granted hosts"), "{refused:#?}");
     // Hosts are the session's, not those of one of its runs.
     let run = json!({ "code": "echo", "grants": { "net": [granted.address] } });
     let refused = server.refused_run(&format!("POST /v1/sessions/{id}/runs"), &run, 422);
     assert_eq!(refused["code"], "request.invalid", "{refused:#}");
+}
+
+/// Code whose value is what it fetches, or the code of a refusal.
+fn fetching(language: &str, site: &Website) -> String {
+    let url = format!("'http://{}/x'", site.address);
+    match language {
+        "python" => format!(
+            "try:\n    seen = fetch({url}).text()\nexcept PermissionError as error:\n    seen = error.code\nseen"
+        ),
+        _ => format!(
+            "await fetch({url}).then((answer) => answer.text()).catch((error) => error.code)"
+        ),
+    }
+}
+
+/// N2: code of a session fetches from its hosts in each run, after a rollback and in forks, and from no other
+/// host. Each fetch is a row of its own run.
+#[sandboxed]
+#[test]
+fn n2_code_of_a_session_fetches() {
+    let (granted, other) = (Website::start(), Website::start());
+    let place = Place::new();
+    let server = host(&place, &["--net", &granted.address, "--net", &other.address]);
+    for (times, language) in (0..).zip(["typescript", "python"]) {
+        let id = open(&server, language, json!({ "net": [granted.address] }));
+        let (fetches, refused) = (fetching(language, &granted), fetching(language, &other));
+        for session in [id.clone(), fork(&server, &id)] {
+            assert_eq!(value(&server, &session, &fetches), "/x", "{language}");
+            let point = checkpoint(&server, &session);
+            assert_eq!(value(&server, &session, &refused), "permission.network", "{language}");
+            rollback(&server, &session, &point);
+            assert_eq!(value(&server, &session, &fetches), "/x", "{language}");
+        }
+        assert_eq!((granted.served(), other.served()), (4 * (times + 1), 0), "{language}");
+        // Control: without hosts there is none.
+        let without = open(&server, language, json!({}));
+        assert_eq!(value(&server, &without, &fetches), "permission.network", "{language}");
+    }
+    let rows = audit(&place, &granted, 8);
+    let runs: BTreeSet<String> = rows.iter().map(|row| row["run_id"].to_string()).collect();
+    assert_eq!(runs.len(), 8, "{rows:#?}");
 }
 
 /// N1: the rules of the files count for a session as they do for a run.

@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use belljar_contract::{Verdict, WorkflowStatus};
+use belljar_contract::{Verdict, WorkflowStatus, exact_json};
 use belljar_project::now_ms;
 use belljar_store::Approvals;
 use belljar_testing::{crash_points, sandboxed};
@@ -182,7 +182,7 @@ impl Flow {
         };
         let tool = if key == "asked" { "guarded" } else { "effect" };
         match self.happened(&format!("{tool} {key}")) {
-            true => DoubtResolution::Use { value: json!({ "done": key }) },
+            true => DoubtResolution::Use { value: json!({ "done": key }).into() },
             false => DoubtResolution::Retry,
         }
     }
@@ -194,10 +194,10 @@ impl Flow {
         let failure = machine.failure();
         let lines = self.project.lines();
         assert_eq!(machine.status(), WorkflowStatus::Completed, "{about}: {failure:?} {lines:?}");
-        let done = |key: &str| json!({ "done": key });
+        let done = |key: &str| exact_json!({ "done": key });
         assert_eq!(
             machine.output(),
-            &json!({
+            &exact_json!({
                 "each": [done("e0"), done("e1"), done("e2")],
                 "inner": { "one": "i1", "of": 2 },
                 "last": "last",

@@ -1,11 +1,11 @@
 //! The status and the events of a workflow, as clients see them.
 
 use belljar_contract::{ApprovalKind, WorkflowStatus};
+use belljar_contract::{JsonMap, JsonValue, exact_json};
 use belljar_server::{EventEffect, WorkflowEventInfo, WorkflowQuestion, WorkflowReport};
 use belljar_workflow::{
     Decider, DecisionKind, Machine, TaskView, WorkflowDecision, WorkflowEvent, WorkflowEventKind,
 };
-use serde_json::{Map, Value, json};
 
 use crate::TaskQuestion;
 
@@ -26,7 +26,7 @@ pub(super) fn of(
     } else {
         machine.status()
     };
-    let mut value = json!({
+    let mut value = exact_json!({
         "id": machine.flow(),
         "name": dag.name,
         "status": status,
@@ -41,16 +41,16 @@ pub(super) fn of(
     });
     if let Some(fields) = value.as_object_mut() {
         if let Some(place) = place {
-            fields.insert("queue".to_owned(), json!(place));
+            fields.insert("queue".to_owned(), exact_json!(place));
         }
         if let Some(attention) = attention {
-            fields.insert("attention".to_owned(), json!(attention));
+            fields.insert("attention".to_owned(), exact_json!(attention));
         }
         if let Some(failure) = machine.failure() {
-            fields.insert("failure".to_owned(), json!(failure));
+            fields.insert("failure".to_owned(), exact_json!(failure));
         }
         if let Some(report) = machine.last_rollback() {
-            fields.insert("rollback".to_owned(), json!(report));
+            fields.insert("rollback".to_owned(), exact_json!(report));
         }
     }
     let asked = decisions
@@ -66,18 +66,18 @@ pub(super) fn of(
 }
 
 /// A tool call inside a task's code that waits for a person, as JSON.
-pub fn task_question(question: &TaskQuestion) -> Value {
+pub fn task_question(question: &TaskQuestion) -> JsonValue {
     let TaskQuestion { task, id, is_in_doubt, tool } = question;
     let kind = if *is_in_doubt { ApprovalKind::InDoubt } else { ApprovalKind::Call };
-    json!({ "task": task, "id": id, "kind": kind, "tool": tool, "message": kind.message() })
+    exact_json!({ "task": task, "id": id, "kind": kind, "tool": tool, "message": kind.message() })
 }
 
-fn decision(decision: &WorkflowDecision) -> Value {
-    with_task(json!(decision))
+fn decision(decision: &WorkflowDecision) -> JsonValue {
+    with_task(exact_json!(decision))
 }
 
-fn task(view: &TaskView) -> Value {
-    let mut shown = with_task(json!(view));
+fn task(view: &TaskView) -> JsonValue {
+    let mut shown = with_task(exact_json!(view));
     if let Some(fields) = shown.as_object_mut() {
         fields.retain(|_, value| !value.is_null());
     }
@@ -86,7 +86,7 @@ fn task(view: &TaskView) -> Value {
 
 /// Renames the field `instance` to `task`, the word clients know, over HTTP and at the command line
 /// alike.
-pub fn with_task(mut value: Value) -> Value {
+pub fn with_task(mut value: JsonValue) -> JsonValue {
     if let Some(fields) = value.as_object_mut()
         && let Some(instance) = fields.remove("instance")
     {
@@ -106,20 +106,22 @@ fn question(decision: WorkflowDecision) -> WorkflowQuestion {
 /// An event as clients see it.
 pub(super) fn event(event: &WorkflowEvent) -> WorkflowEventInfo {
     let WorkflowEvent { seq, at_ms, branch, happened } = event;
-    let mut data = match json!(happened) {
-        Value::Object(fields) => fields,
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-            Map::new()
-        }
+    let mut data = match exact_json!(happened) {
+        JsonValue::Object(fields) => fields,
+        JsonValue::Null
+        | JsonValue::Bool(_)
+        | JsonValue::Number(_)
+        | JsonValue::String(_)
+        | JsonValue::Array(_) => JsonMap::new(),
     };
     let name = match data.remove("type") {
-        Some(Value::String(name)) => name,
+        Some(JsonValue::String(name)) => name,
         Some(_) | None => String::new(),
     };
     if let Some(asked) = data.remove("decision") {
         data.insert("decision".to_owned(), with_task(asked));
     }
-    data.insert("branch".to_owned(), json!(branch));
+    data.insert("branch".to_owned(), exact_json!(branch));
     let line = line(&name, &data);
     let effect = if matches!(happened, WorkflowEventKind::WorkflowEnded { .. }) {
         EventEffect::Ends
@@ -130,7 +132,14 @@ pub(super) fn event(event: &WorkflowEvent) -> WorkflowEventInfo {
     } else {
         EventEffect::Continues
     };
-    WorkflowEventInfo { seq: *seq, name, at_ms: *at_ms, data: Value::Object(data), line, effect }
+    WorkflowEventInfo {
+        seq: *seq,
+        name,
+        at_ms: *at_ms,
+        data: JsonValue::Object(data),
+        line,
+        effect,
+    }
 }
 
 fn is_turn(happened: &WorkflowEventKind) -> bool {
@@ -143,9 +152,9 @@ fn is_turn(happened: &WorkflowEventKind) -> bool {
     )
 }
 
-fn line(name: &str, data: &Map<String, Value>) -> String {
+fn line(name: &str, data: &JsonMap) -> String {
     let what = name.replace('_', " ");
-    match data.get("task").and_then(Value::as_str) {
+    match data.get("task").and_then(JsonValue::as_str) {
         Some(task) => format!("{what}: {task}"),
         None => what,
     }

@@ -1,9 +1,9 @@
 //! Reads workflows and commands that clients send.
 
+use belljar_contract::{JsonMap, JsonValue, exact_json, json_value};
 use belljar_server::{WorkflowApiError, WorkflowSource};
 use belljar_workflow::{Dag, Task, WorkflowCommand};
 use belljar_workflow_formats::{self as formats, CodeExecution, FormatOptions};
-use serde_json::{Map, Value, json};
 
 /// The file name in faults of a workflow that came without a file.
 const NAME: &str = "workflow";
@@ -39,19 +39,19 @@ fn in_words(fault: &formats::FileFault, is_json: bool) -> String {
 }
 
 /// Reads a command; unknown fields are refused.
-pub(super) fn command(mut given: Map<String, Value>) -> Result<WorkflowCommand, WorkflowApiError> {
+pub(super) fn command(mut given: JsonMap) -> Result<WorkflowCommand, WorkflowApiError> {
     let bad = |why: String| WorkflowApiError::BadCommand { why };
-    let name = given.get("command").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let name = given.get("command").and_then(JsonValue::as_str).unwrap_or_default().to_owned();
     let takes_tasks = matches!(name.as_str(), "inject_tasks" | "replan");
-    if let (true, Some(Value::Array(tasks))) = (takes_tasks, given.get("tasks")) {
+    if let (true, Some(JsonValue::Array(tasks))) = (takes_tasks, given.get("tasks")) {
         let tasks = read_tasks(tasks)?;
-        let tasks = serde_json::to_value(tasks).map_err(|error| bad(error.to_string()))?;
+        let tasks = json_value::to_value(&tasks).map_err(|error| bad(error.to_string()))?;
         given.insert("tasks".to_owned(), tasks);
     }
     let names: Vec<String> = given.keys().cloned().collect();
-    let command: WorkflowCommand = serde_json::from_value(Value::Object(given))
+    let command: WorkflowCommand = json_value::from_value(JsonValue::Object(given))
         .map_err(|error| bad(format!("{name}: {error}")))?;
-    let taken = serde_json::to_value(&command).map_err(|error| bad(error.to_string()))?;
+    let taken = json_value::to_value(&command).map_err(|error| bad(error.to_string()))?;
     match names.iter().find(|field| taken.get(field.as_str()).is_none()) {
         Some(field) => Err(bad(format!("{name} has no field `{field}`"))),
         None => Ok(command),
@@ -59,8 +59,8 @@ pub(super) fn command(mut given: Map<String, Value>) -> Result<WorkflowCommand, 
 }
 
 /// Reads tasks in the format of workflow files. They may depend on tasks of the running workflow.
-fn read_tasks(given: &[Value]) -> Result<Vec<Task>, WorkflowApiError> {
-    let text = json!({"tasks": given}).to_string();
+fn read_tasks(given: &[JsonValue]) -> Result<Vec<Task>, WorkflowApiError> {
+    let text = exact_json!({"tasks": given}).to_string();
     // The workflow's own permissions decide whether code may run.
     let options = FormatOptions { code: CodeExecution::WithShell };
     formats::read_tasks(NAME, &text, &options).map_err(|faults| {

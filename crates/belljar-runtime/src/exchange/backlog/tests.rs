@@ -1,14 +1,9 @@
 //! How much the host holds for a run, and when that ends the run.
 
 use belljar_contract::{ErrorCode, Limits};
-use belljar_wire::{Command, ToolCall, ToolReply};
+use belljar_wire::{Command, ToolReply};
 
 use super::{InputQueue, OpenCalls};
-
-fn call(call: u32, bytes: usize) -> ToolCall {
-    let arguments = vec![b' '; bytes];
-    ToolCall { call, server: None, tool: "t".to_owned(), line: None, arguments }
-}
 
 fn reply(call: u32, bytes: usize) -> Command {
     Command::ToolReply(ToolReply { call, now_ms: None, outcome: Ok(vec![b' '; bytes]) })
@@ -20,11 +15,11 @@ fn arguments_count_until_their_call_has_an_outcome() {
     let open = OpenCalls::new(&limits);
     let mut queue = InputQueue::new(&open, &limits);
     for at in 1..1000 {
-        open.begin(&call(at, 1 << 20)).unwrap();
+        open.begin(at, 1 << 20).unwrap();
         queue.add(reply(at, 10)).unwrap();
     }
     let mut further = 1000..;
-    let error = further.find_map(|at| open.begin(&call(at, 1 << 20)).err()).unwrap();
+    let error = further.find_map(|at| open.begin(at, 1 << 20).err()).unwrap();
     assert_eq!(error.code, ErrorCode::LimitMemory);
     assert!(further.start < 1033, "{further:?}");
 }
@@ -33,8 +28,8 @@ fn arguments_count_until_their_call_has_an_outcome() {
 fn one_call_may_have_as_much_as_a_value() {
     let limits = Limits { result_bytes: 64 << 20, ..Limits::DEFAULT };
     let open = OpenCalls::new(&limits);
-    open.begin(&call(1, 64 << 20)).unwrap();
-    open.begin(&call(2, 1)).unwrap_err();
+    open.begin(1, 64 << 20).unwrap();
+    open.begin(2, 1).unwrap_err();
 }
 
 #[test]

@@ -9,24 +9,22 @@ use tokio::{
 };
 
 use belljar_contract::Limits;
+use belljar_net::NoApprover;
 
 use super::{CellNetwork, NetworkTurn};
-use crate::{
-    cell::CellSockets,
-    network::{NetworkOptions, RunReach},
-    socket_list::tests::list,
-};
+use crate::{cell::CellSockets, network::RunLog, socket_list::tests::list};
 
 /// The network of a cell that may reach nothing, and where its guests connect.
 fn cell() -> (Arc<CellNetwork>, SocketAddr) {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let sockets = CellSockets { listener: listener.into(), list: list() };
-    (CellNetwork::start(sockets, RunReach::default()).unwrap(), address)
+    (CellNetwork::start(sockets, Arc::default()).unwrap(), address)
 }
 
 async fn begin(network: &Arc<CellNetwork>, name: &str) -> NetworkTurn {
-    network.begin_run(name.into(), Limits::default(), NetworkOptions::default()).await.0
+    let (log, _) = RunLog::new(None);
+    network.begin_run(name.into(), Limits::default(), Arc::new(log), Arc::new(NoApprover)).await
 }
 
 /// A connection that the proxy serves: it has answered on another one, which came later.

@@ -1,9 +1,12 @@
 //! Bodies, queries and answers of `/v1/workflows`.
 
-use belljar_contract::{MAX_JSON_INTEGER, optional_whole_number};
+use belljar_contract::{JsonMap, JsonValue, MAX_JSON_INTEGER, json_value, optional_whole_number};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{DeserializeOwned, Error as _},
+};
+use serde_json::value::RawValue;
 
 use super::super::error::ApiError;
 use crate::workflows::{
@@ -18,10 +21,11 @@ use crate::workflows::{
 pub(in super::super) struct WorkflowBody {
     /// A DAG or an agent: an object, a list of tasks, or the text of a file.
     #[schemars(schema_with = "written")]
-    workflow: Value,
+    #[serde(deserialize_with = "exact")]
+    workflow: JsonValue,
     /// The workflow's inputs, by name.
-    #[serde(default)]
-    inputs: Option<Map<String, Value>>,
+    #[serde(default, deserialize_with = "exact")]
+    inputs: Option<JsonMap>,
     /// The id to give it; a new one if absent.
     #[serde(default, alias = "workflow_id")]
     #[schemars(schema_with = "chosen_id")]
@@ -30,6 +34,12 @@ pub(in super::super) struct WorkflowBody {
     #[serde(default, deserialize_with = "optional_whole_number")]
     #[schemars(range(max = 60_000))]
     wait_ms: Option<u32>,
+}
+
+/// Reads a field as it is written, because the values in it are for code.
+fn exact<'de, T: DeserializeOwned, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+    let json = Box::<RawValue>::deserialize(deserializer)?;
+    json_value::from_str(json.get()).map_err(D::Error::custom)
 }
 
 fn written(_: &mut SchemaGenerator) -> Schema {
@@ -94,21 +104,21 @@ pub(in super::super) struct CommandRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     task: Option<String>,
     /// `inject_tasks`, `replan`: the tasks.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    tasks: Option<Vec<Map<String, Value>>>,
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "exact")]
+    tasks: Option<Vec<JsonMap>>,
     /// `modify_args`, `modify`: the arguments to change.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    arguments: Option<Map<String, Value>>,
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "exact")]
+    arguments: Option<JsonMap>,
     /// `approve`, `reject`, `modify`: the decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     decision: Option<String>,
     /// `approve`, `modify`: a value to answer with.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    value: Option<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "exact")]
+    value: Option<JsonValue>,
     /// `resolve`: `{"resolution": "retry"}`, `{"resolution": "use", "value": …}` or
     /// `{"resolution": "fail"}`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    how: Option<Map<String, Value>>,
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "exact")]
+    how: Option<JsonMap>,
     /// `roll_back`: the number of the checkpoint.
     #[serde(
         default,
@@ -142,10 +152,10 @@ enum CommandName {
 
 impl CommandRequest {
     /// The command's id, if it has one, and the command as JSON.
-    pub(super) fn into_command(self) -> Result<(Option<String>, Map<String, Value>), ApiError> {
+    pub(super) fn into_command(self) -> Result<(Option<String>, JsonMap), ApiError> {
         check_id("command_id", self.command_id.as_deref())?;
-        match serde_json::to_value(&self) {
-            Ok(Value::Object(command)) => Ok((self.command_id, command)),
+        match json_value::to_value(&self) {
+            Ok(JsonValue::Object(command)) => Ok((self.command_id, command)),
             Ok(_) | Err(_) => Err(ApiError::invalid("cannot read the command")),
         }
     }
@@ -223,17 +233,17 @@ pub(in super::super) struct WorkflowState {
     /// The number of its newest event.
     events: u64,
     /// Its output, once it has completed.
-    output: Option<Value>,
+    output: Option<JsonValue>,
     /// Why it failed or was aborted.
-    failure: Option<Map<String, Value>>,
+    failure: Option<JsonMap>,
     /// Open decisions, of people or of the agent.
-    decisions: Option<Vec<Map<String, Value>>>,
+    decisions: Option<Vec<JsonMap>>,
     /// Each task with its status.
-    tasks: Option<Vec<Map<String, Value>>>,
+    tasks: Option<Vec<JsonMap>>,
     /// The report of the last rollback.
-    rollback: Option<Map<String, Value>>,
+    rollback: Option<JsonMap>,
     /// The state that its tasks share.
-    state: Option<Map<String, Value>>,
+    state: Option<JsonMap>,
     /// Faults in its source that were tolerated.
     warnings: Option<Vec<String>>,
 }

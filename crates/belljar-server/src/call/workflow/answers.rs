@@ -1,8 +1,8 @@
 //! The answers about workflows for a model: short, with the next step.
 
 use belljar_contract::{ApprovalKind, TaskStatus, WorkflowStatus};
+use belljar_contract::{JsonMap, JsonValue, exact_json};
 use rmcp::model::CallToolResult;
-use serde_json::{Map, Value, json};
 
 use crate::{
     answer,
@@ -45,39 +45,39 @@ const PASSED: &[&str] =
 /// The state of a workflow.
 pub(super) fn report(report: &WorkflowReport) -> CallToolResult {
     let given = |name: &str| report.value.get(name).filter(|value| !value.is_null());
-    let mut shown = Map::new();
-    let mut show = |name: &str, value: Value| drop(shown.insert(name.to_owned(), value));
-    show("status", json!(report.status));
+    let mut shown = JsonMap::new();
+    let mut show = |name: &str, value: JsonValue| drop(shown.insert(name.to_owned(), value));
+    show("status", exact_json!(report.status));
     show("workflow_id", given("id").cloned().unwrap_or_default());
     for name in PASSED {
-        if let Some(value) = given(name).filter(|value| **value != json!([])) {
+        if let Some(value) = given(name).filter(|value| **value != exact_json!([])) {
             show(name, value.clone());
         }
     }
     if let Some(output) = given("output") {
         show("output", within_budget(output));
     }
-    if let Some(tasks) = given("tasks").and_then(Value::as_array) {
+    if let Some(tasks) = given("tasks").and_then(JsonValue::as_array) {
         let (counted, named) = tasks_in_short(tasks);
         show("tasks", counted);
         if !named.is_empty() {
-            show("not_completed", Value::Array(named));
+            show("not_completed", JsonValue::Array(named));
         }
     }
-    show("events", json!(report.last_event));
+    show("events", exact_json!(report.last_event));
     if !report.is_over {
-        show("message", json!(next(report)));
-        show("commands", json!(COMMANDS));
+        show("message", exact_json!(next(report)));
+        show("commands", exact_json!(COMMANDS));
     }
-    answer::structured(
-        Value::Object(shown),
+    answer::structured_tree(
+        &JsonValue::Object(shown),
         matches!(report.status, WorkflowStatus::Failed | WorkflowStatus::Aborted),
     )
 }
 
 fn next(report: &WorkflowReport) -> String {
-    let id = report.value.get("id").and_then(Value::as_str).unwrap_or_default();
-    if let Some(why) = report.value.get("attention").and_then(Value::as_str) {
+    let id = report.value.get("id").and_then(JsonValue::as_str).unwrap_or_default();
+    if let Some(why) = report.value.get("attention").and_then(JsonValue::as_str) {
         return format!("It stays stopped until a person resumes it. Tell the user: {why}.");
     }
     if let Some(doubt) = doubt(report, id) {
@@ -90,13 +90,13 @@ fn next(report: &WorkflowReport) -> String {
             question.decision
         )
     });
-    if let (None, Some(place)) = (&person, report.value.get("queue").and_then(Value::as_u64)) {
+    if let (None, Some(place)) = (&person, report.value.get("queue").and_then(JsonValue::as_u64)) {
         return format!(
             "The maximum number of workflows is running. This one is number {place} in the queue \
              and starts by itself. Call get_workflow for the result."
         );
     }
-    let waits = report.value.get("decisions").and_then(Value::as_array);
+    let waits = report.value.get("decisions").and_then(JsonValue::as_array);
     match (person, waits.is_some_and(|all| !all.is_empty())) {
         (Some(person), _) => person,
         (None, true) => "Decide with workflow_command; then call get_workflow.".to_owned(),
@@ -106,11 +106,13 @@ fn next(report: &WorkflowReport) -> String {
 
 /// The task of a person about a call in doubt, or about a call that waits inside a task's code.
 fn doubt(report: &WorkflowReport, id: &str) -> Option<String> {
-    let all = |name: &str| report.value.get(name).and_then(Value::as_array).into_iter().flatten();
-    let text = |of: &Value, name: &str| {
-        of.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
+    let all =
+        |name: &str| report.value.get(name).and_then(JsonValue::as_array).into_iter().flatten();
+    let text = |of: &JsonValue, name: &str| {
+        of.get(name).and_then(JsonValue::as_str).unwrap_or_default().to_owned()
     };
-    let is_in_doubt = |one: &&Value| one.get("kind") == Some(&json!(ApprovalKind::InDoubt));
+    let is_in_doubt =
+        |one: &&JsonValue| one.get("kind") == Some(&exact_json!(ApprovalKind::InDoubt));
     let happened = "A call may or may not have happened, and the task waits until a person has \
                     checked";
     let instruction = "Tell the user, then call get_workflow.";
@@ -137,13 +139,13 @@ fn doubt(report: &WorkflowReport, id: &str) -> Option<String> {
 }
 
 /// How many tasks have which status, and the tasks that a reader may want to inspect.
-fn tasks_in_short(tasks: &[Value]) -> (Value, Vec<Value>) {
-    let mut counted: Map<String, Value> = Map::new();
+fn tasks_in_short(tasks: &[JsonValue]) -> (JsonValue, Vec<JsonValue>) {
+    let mut counted: JsonMap = JsonMap::new();
     let mut named = Vec::new();
     for task in tasks {
-        let status = task.get("status").and_then(Value::as_str).unwrap_or("unknown");
-        let count = counted.get(status).and_then(Value::as_u64).unwrap_or(0);
-        counted.insert(status.to_owned(), json!(count + 1));
+        let status = task.get("status").and_then(JsonValue::as_str).unwrap_or("unknown");
+        let count = counted.get(status).and_then(JsonValue::as_u64).unwrap_or(0);
+        counted.insert(status.to_owned(), exact_json!(count + 1));
         let is_plain = matches!(
             TaskStatus::from_name(status),
             Some(
@@ -159,20 +161,20 @@ fn tasks_in_short(tasks: &[Value]) -> (Value, Vec<Value>) {
                 let value = task.get(part).filter(|value| !value.is_null())?;
                 Some((part.to_owned(), value.clone()))
             });
-            named.push(Value::Object(parts.collect()));
+            named.push(JsonValue::Object(parts.collect()));
         }
     }
-    (Value::Object(counted), named)
+    (JsonValue::Object(counted), named)
 }
 
 /// The value itself, or a preview if it is too large for a model (E5).
-fn within_budget(value: &Value) -> Value {
+fn within_budget(value: &JsonValue) -> JsonValue {
     let text = value.to_string();
     if text.len() <= MAX_OUTPUT_BYTES {
         return value.clone();
     }
     let preview: String = text.chars().take(PREVIEW_CHARS).collect();
-    json!({
+    exact_json!({
         "truncated": true, "bytes": text.len(), "preview": preview,
         "hint": "let the workflow's `output` be smaller; a person can see all of it with `belljar \
                  workflow show --json`",
@@ -181,29 +183,29 @@ fn within_budget(value: &Value) -> Value {
 
 /// A list of a workflow's events.
 pub(super) fn events(id: &str, events: &[WorkflowEventInfo]) -> CallToolResult {
-    answer::structured(json!({"workflow_id": id, "events": events}), false)
+    answer::structured_tree(&exact_json!({"workflow_id": id, "events": events}), false)
 }
 
 /// The workflow's answer to a command.
 pub(super) fn command(id: &str, answer: &WorkflowCommandAnswer) -> CallToolResult {
-    let mut shown = json!({"workflow_id": id, "command_id": answer.command_id});
+    let mut shown = exact_json!({"workflow_id": id, "command_id": answer.command_id});
     if let Some(fields) = shown.as_object_mut() {
         let (state, more) = match answer.accepted {
             Some(true) => ("accepted", None),
             Some(false) => ("refused", answer.reason.clone()),
             None => ("queued", Some("it is in the queue; call get_workflow".to_owned())),
         };
-        fields.insert("status".to_owned(), json!(state));
+        fields.insert("status".to_owned(), exact_json!(state));
         if let Some(more) = more {
-            fields.insert("message".to_owned(), json!(more));
+            fields.insert("message".to_owned(), exact_json!(more));
         }
     }
-    answer::structured(shown, answer.accepted == Some(false))
+    answer::structured_tree(&shown, answer.accepted == Some(false))
 }
 
 /// A workflow error as the model sees it.
 pub(super) fn failed(error: &WorkflowApiError) -> CallToolResult {
-    let mut reported = json!({
+    let mut reported = exact_json!({
         "type": "WorkflowError", "code": error.code(), "message": error.to_string(),
     });
     let hint = match error {
@@ -220,9 +222,12 @@ pub(super) fn failed(error: &WorkflowApiError) -> CallToolResult {
         | WorkflowApiError::Failed { .. } => error.hint(),
     };
     if let (Some(fields), Some(hint)) = (reported.as_object_mut(), hint) {
-        fields.insert("hint".to_owned(), json!(hint));
+        fields.insert("hint".to_owned(), exact_json!(hint));
     }
-    answer::structured(json!({"status": WorkflowStatus::Failed, "error": reported}), true)
+    answer::structured_tree(
+        &exact_json!({"status": WorkflowStatus::Failed, "error": reported}),
+        true,
+    )
 }
 
 /// The form for a question of a workflow.
@@ -233,12 +238,12 @@ pub(super) fn question(id: &str, question: &WorkflowQuestion) -> QuestionForm {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use belljar_contract::{JsonValue, exact_json};
 
     use super::{WorkflowReport, WorkflowStatus, next};
 
-    fn told(approvals: &Value, decisions: &Value) -> String {
-        let value = json!({"id": "w", "approvals": approvals, "decisions": decisions});
+    fn told(approvals: &JsonValue, decisions: &JsonValue) -> String {
+        let value = exact_json!({"id": "w", "approvals": approvals, "decisions": decisions});
         let status = WorkflowStatus::Running;
         next(&WorkflowReport {
             value,
@@ -251,21 +256,24 @@ mod tests {
 
     #[test]
     fn reliability_10_who_looks_at_a_workflow_in_doubt_is_told_the_answers() {
-        let call = json!({"task": "t", "id": "apr_1", "kind": "call", "tool": "a__b"});
-        let doubt = json!({"task": "t", "id": "apr_2", "kind": "in_doubt", "tool": "a__b"});
-        let both = told(&json!([call, doubt]), &json!([]));
+        let call = exact_json!({"task": "t", "id": "apr_1", "kind": "call", "tool": "a__b"});
+        let doubt = exact_json!({"task": "t", "id": "apr_2", "kind": "in_doubt", "tool": "a__b"});
+        let both = told(&exact_json!([call, doubt]), &exact_json!([]));
         for part in ["retry apr_2", "use apr_2 --result JSON", "deny apr_2", "a__b", "a person"] {
             assert!(both.contains(part), "{part}: {both}");
         }
-        let asked = told(&json!([call]), &json!([]));
+        let asked = told(&exact_json!([call]), &exact_json!([]));
         assert!(asked.contains("belljar approvals approve apr_1"), "{asked}");
-        let decision = json!({"id": "d1", "task": "pay", "kind": "in_doubt", "by": "human"});
-        let task = told(&json!([]), &json!([decision]));
+        let decision = exact_json!({"id": "d1", "task": "pay", "kind": "in_doubt", "by": "human"});
+        let task = told(&exact_json!([]), &exact_json!([decision]));
         assert!(task.contains("belljar workflow command w resolve 'pay'"), "{task}");
         assert!(task.contains("--retry") && task.contains("--use JSON"), "{task}");
         // Controls: nothing waits, or the agent itself decides.
-        assert!(told(&json!([]), &json!([])).starts_with("It continues by itself"));
-        let agent = json!({"id": "d1", "task": "t", "kind": "approval", "by": "agent"});
-        assert!(told(&json!([]), &json!([agent])).starts_with("Decide with workflow_command"));
+        assert!(told(&exact_json!([]), &exact_json!([])).starts_with("It continues by itself"));
+        let agent = exact_json!({"id": "d1", "task": "t", "kind": "approval", "by": "agent"});
+        assert!(
+            told(&exact_json!([]), &exact_json!([agent]))
+                .starts_with("Decide with workflow_command")
+        );
     }
 }

@@ -13,6 +13,7 @@ import sys
 import threading
 
 NO_NETWORK = "there is no network in this run"
+NO_SOCKETS = "a durable run has no sockets, because what they do cannot be replayed: use fetch(url)"
 ONLY_PROXY = "only granted hosts can be reached, and only through the proxy in HTTPS_PROXY"
 _PROXY = "http://127.0.0.1:3128"
 MAX_ATTEMPTS = 10
@@ -29,6 +30,7 @@ _OF_THREADS = (
 attempts: list = []
 _NAME = re.compile(r"(?=.{1,253}$)([a-z0-9_-]{1,63}\.)+[a-z][a-z0-9-]{0,62}")
 _LOCAL = re.compile(r"\.(local|localhost|internal)$")
+_is_fetch_only = False
 _REFUSALS = (errno.EPERM, errno.EACCES, errno.ENETUNREACH, errno.EHOSTUNREACH, errno.EAFNOSUPPORT)
 
 
@@ -36,6 +38,23 @@ def apply() -> None:
     """Applies all of them."""
     _patch_socket()
     _patch_pools()
+
+
+def begin(network: str) -> None:
+    """A run begins. `network` is how its code reaches hosts."""
+    global _is_fetch_only
+    attempts.clear()
+    _is_fetch_only = network == "fetch"
+
+
+def missing() -> str:
+    """What code that wants a socket is told."""
+    return NO_SOCKETS if _is_fetch_only else f"{NO_NETWORK} beyond granted hosts: pass data in with `context`, or call a tool"
+
+
+def hint(usual: str) -> str:
+    """The hint for code that was refused a socket."""
+    return "Use fetch(url): the journal of a durable run has what it does." if _is_fetch_only else usual
 
 
 def _patch_socket() -> None:
@@ -87,9 +106,9 @@ def _explain(error: OSError) -> bool:
     if type(error).__name__ != "gaierror" and error.errno not in _REFUSALS:
         return False
     if len(error.args) == 2 and isinstance(error.args[1], str):
-        if NO_NETWORK in error.args[1] or ONLY_PROXY in error.args[1]:
+        if any(known in error.args[1] for known in (NO_NETWORK, NO_SOCKETS, ONLY_PROXY)):
             return True
-        reason = f"{NO_NETWORK} beyond granted hosts: pass data in with `context`, or call a tool"
+        reason = missing()
         if os.environ.get("HTTPS_PROXY") == _PROXY:
             reason = ONLY_PROXY
         text = f"{error.args[1]} ({reason})"

@@ -12,10 +12,12 @@ from time import monotonic
 
 from .arrivals import refuse_over
 from .toolcall import ToolCall
-from .toolerrors import ToolError, of_fault, of_problem
+from .toolerrors import LimitError, ToolError, of_fault, of_problem
 from .value import ValueProblem, encode
-from .wire import TOOL_CALL, TOOL_REPLY, framed, utf8
+from .wire import TOOL_CALL, TOOL_REPLY, frame, framed, utf8
 
+# The host takes no more in one frame of a fetch, unless a value may be larger.
+MAX_PIECE_BYTES = 256 * 1024
 # The host takes no longer names.
 MAX_NAME_BYTES = 1024
 
@@ -76,6 +78,18 @@ class PendingCall:
             return value
         raise of_fault(value if isinstance(value, dict) else {}, self.line)
 
+    def take_bytes(self) -> bytes:
+        """The bytes of the reply."""
+        if self._is_over or not self.is_done:
+            refuse_over()
+        body, self._body = self._body, None
+        if body is None:
+            raise MemoryError
+        if self._is_ok:
+            return bytes(body)
+        fault = _decode(str(body, "utf-8"))
+        raise of_fault(fault if isinstance(fault, dict) else {}, self.line)
+
     def has_failed(self) -> bool:
         return self.is_done and not self._is_ok
 
@@ -83,7 +97,8 @@ class PendingCall:
 class Calls:
     """All tool calls of one run."""
 
-    def __init__(self, link, source, limits: dict, arrivals):
+    def __init__(self, link, source, limits: dict, arrivals, is_durable=False):
+        self.is_durable = is_durable
         self._link = link
         self._source = source
         self._max_bytes = limits["result_bytes"]
@@ -121,19 +136,49 @@ class Calls:
         named = f'"server":{quoted},"tool":{_quote(tool)}'
 
         def numbered() -> bytes:
-            self._count = pending.number = self._count + 1
-            if not self._open:
-                self._opened_at = monotonic()
-            self._open[pending.number] = pending
+            self._number(pending)
             head = f'{{"call":{pending.number},{named},"line":{pending.line or "null"}}}'
             return framed(TOOL_CALL, utf8(head), body)
 
         self._link.send_made(numbered)
         return pending
 
+    def _number(self, pending: PendingCall) -> None:
+        self._count = pending.number = self._count + 1
+        if not self._open:
+            self._opened_at = monotonic()
+        self._open[pending.number] = pending
+
+    def start_step(self, kind: int, head: dict, body: bytes) -> PendingCall:
+        """Asks for a step of a fetch."""
+        self._arrivals.check(self._link)
+        pending = PendingCall(head.get("line"))
+
+        def numbered() -> bytes:
+            self._number(pending)
+            return frame(kind, {"call": pending.number, **head}, body)
+
+        self._link.send_made(numbered)
+        return pending
+
+    def reply_of(self, pending: PendingCall) -> bytes:
+        """Waits for the reply to a step, and gives its bytes."""
+        self.wait(pending)
+        return pending.take_bytes()
+
+    def check_body(self, body: bytes) -> None:
+        """Raises if a body is too large to be sent whole."""
+        most = max(self._max_bytes, MAX_PIECE_BYTES)
+        if len(body) > most:
+            raise LimitError(f"a body of a durable run has at most {most} bytes", code="limit.result")
+
     def _line(self):
         """The agent's line that makes the call."""
-        at, owns = _frame_at(3), self._source.owns
+        return self.line_of(_frame_at(3))
+
+    def line_of(self, at):
+        """The agent's line in a frame, or in one around it."""
+        owns = self._source.owns
         while at is not None:
             if owns(at.f_code.co_filename):
                 return at.f_lineno

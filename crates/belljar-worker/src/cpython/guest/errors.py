@@ -200,7 +200,7 @@ class Reporter:
                 return "limit.processes", hints.processes(self.limits)
         if _is_network(cause, number, modules):
             self.link.denied(self._attempt(error))
-            return "permission.network", hints.network(absent.grantable())
+            return "permission.network", absent.hint(hints.network(absent.grantable()))
         if hints.is_ungranted(cause, self.granted):
             # The code gets Python's own FileNotFoundError; the host logs the attempt.
             self.link.denied(self._attempt(error))

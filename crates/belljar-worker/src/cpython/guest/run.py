@@ -20,6 +20,7 @@ from .arrivals import Arrivals
 from .calls import Calls
 from .capture import FdCapture
 from .errors import AlarmExit, Failure, Reporter, guest_error
+from .fetch import make_fetch
 from .helpers import parse_context
 from .names import BuiltinNames
 from .node import NODE, Node
@@ -96,7 +97,7 @@ class Run:
         if self.grants.get("permissive") or "subprocess" in self.grants.get("modules", ()):
             self.capture.start()
         procfs.begin(self.limits["memory_bytes"])
-        absent.attempts.clear()
+        absent.begin(self.grants.get("network", "none"))
         self._set_clock(self.limits["wall_ms"] / 1000)
 
     def _set_clock(self, seconds: float) -> None:
@@ -238,6 +239,7 @@ class Run:
         self._namespace = vars(main)
         self._calls = self._make_calls()
         names = make_names(self._calls)
+        names["fetch"] = make_fetch(self._calls, self.link, self.grants)
         names[NODE] = lambda: self._node.begin(self._namespace, self._code)
         self._prepared.names.begin(self.grants, self.work, names)
         self._namespace["__builtins__"] = builtins
@@ -251,7 +253,7 @@ class Run:
             arrivals = Arrivals(self.link, may_outlive=self._session is not None)
             return Calls(self.link, self.source, self.limits, arrivals)
         inputs = durable.begin(self._durable, self.link)
-        calls = Calls(self.link, self.source, self.limits, inputs)
+        calls = Calls(self.link, self.source, self.limits, inputs, is_durable=True)
         inputs.deliver_to(calls)
         return calls
 

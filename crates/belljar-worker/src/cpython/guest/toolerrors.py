@@ -4,6 +4,8 @@ The message of a tool is the text of the exception, unchanged; `code`, `hint` an
 are attributes. A refused call is a PermissionError, like anything else that is refused.
 """
 
+from .hints import Hint
+
 _TOOL_CODES = (
     "tool.failed",
     "tool.arguments",
@@ -12,7 +14,14 @@ _TOOL_CODES = (
     "tool.unavailable",
     "tool.in_doubt",
 )
-_PERMISSION_CODES = ("permission.tool", "approval.denied", "approval.expired")
+_PERMISSION_CODES = (
+    "permission.tool",
+    "permission.network",
+    "approval.denied",
+    "approval.expired",
+)
+_FETCH_CODES = ("fetch.failed",)
+_FETCH_TIMEOUT_CODES = ("fetch.timeout",)
 _LIMIT_CODES = ("limit.tool_calls", "limit.result")
 _SERIALIZATION_CODES = ("serialization.unsupported", "serialization.depth")
 
@@ -60,7 +69,19 @@ class SerializationError(_CodedError, TypeError):
     _codes = _SERIALIZATION_CODES
 
 
-for _kind in (ToolError, RefusedCall, LimitError, SerializationError):
+class FetchError(_CodedError, ConnectionError):
+    """A request to a host could not be made, or got no answer."""
+
+    _codes = _FETCH_CODES
+
+
+class FetchTimeout(FetchError, TimeoutError):
+    """The answer to a request took longer than it was given."""
+
+    _codes = _FETCH_TIMEOUT_CODES
+
+
+for _kind in (ToolError, RefusedCall, LimitError, SerializationError, FetchError, FetchTimeout):
     _kind.__module__ = "builtins"
 RefusedCall.__name__ = RefusedCall.__qualname__ = "PermissionError"
 
@@ -68,17 +89,22 @@ NAMES = {
     "ToolError": ToolError,
     "LimitError": LimitError,
     "SerializationError": SerializationError,
+    "FetchError": FetchError,
 }
+_KINDS = (RefusedCall, LimitError, FetchError, FetchTimeout)
 
 
 def of_fault(fault, line) -> Exception:
     """The exception for the host's answer to a call that gave no value."""
     code = fault.get("code")
-    kind = next((one for one in (RefusedCall, LimitError) if code in one._codes), ToolError)
+    kind = next((one for one in _KINDS if code in one._codes), ToolError)
+    missing, hint = fault.get("missing"), fault.get("hint")
+    if isinstance(missing, dict):
+        hint = Hint(hint or "", missing.get("kind"), missing.get("name"))
     error = kind(
         fault.get("message") or "the tool failed",
         code=code,
-        hint=fault.get("hint"),
+        hint=hint,
         tool_name=fault.get("toolName"),
     )
     error._line = line

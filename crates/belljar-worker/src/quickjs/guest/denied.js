@@ -28,11 +28,24 @@
     return value === undefined ? "" : typeof value;
   }
 
+  /** The grant of the host and the port of a URL. */
+  function hostGrant(url) {
+    const { URL } = native.global("URL");
+    const parsed = URL.parse(`${url}`);
+    if (!/^https?:$/.test(parsed?.protocol)) return undefined;
+    const port = parsed.port || (parsed.protocol === "https:" ? 443 : 80);
+    return { __proto__: null, kind: "net", name: `${parsed.hostname}:${port}` };
+  }
+
   // An async function, because callers expect a promise and handle its rejection.
-  async function fetch(input) {
+  async function fetch(input, init = undefined) {
+    if (native.mayFetch()) {
+      native.need("web/fetch");
+      return native.fetch(input, init);
+    }
     const url = typeof input === "object" && input !== null ? input.href ?? input.url : input;
     const target = shown(url);
-    refuse(`fetch(${target})`, "permission.network", `fetch(${target}) needs the network`, NETWORK);
+    refuse(`fetch(${target})`, "permission.network", `fetch(${target}) needs the network`, NETWORK, hostGrant(url));
   }
   expose("fetch", fetch);
 

@@ -25,9 +25,9 @@
   define(PermissionError.prototype, "name", "PermissionError");
   define(globalThis, "PermissionError", PermissionError);
 
-  function refuse(attempt, code, message, hint) {
+  function refuse(attempt, code, message, hint, missing) {
     native.denied(attempt);
-    throw new PermissionError(message, { code, hint });
+    throw new PermissionError(message, { code, hint, missing });
   }
 
   native.errors = { PermissionError, refuse };

@@ -1,7 +1,7 @@
 //! F8: what agents and DAGs mean that were written for other tools, as the machine runs them.
 
 use belljar_contract::WorkflowStatus;
-use serde_json::{Value, json};
+use belljar_contract::{JsonValue, exact_json};
 
 use super::{answered, perform, run};
 use crate::tests::{good, warnings};
@@ -16,15 +16,15 @@ nodes:
   - {name: c, uses: t.map, output: kept}
   - {name: d, uses: code.execute, with: {code: x}}
 ";
-    let ran = run(text, json!({}), |id, _| match id {
-        "a" => json!({"from": "a", "_next_a": "d"}),
-        "b" => json!("words"),
-        "c" => json!({"from": "c"}),
-        _ => json!({"success": true, "return_value": 7}),
+    let ran = run(text, exact_json!({}), |id, _| match id {
+        "a" => exact_json!({"from": "a", "_next_a": "d"}),
+        "b" => exact_json!("words"),
+        "c" => exact_json!({"from": "c"}),
+        _ => exact_json!({"success": true, "return_value": 7}),
     });
     let output = ran.ok().output;
     // Where loops stand is not set by what tools say.
-    let wanted = json!({"from": "a", "result": "words", "kept": {"from": "c"},
+    let wanted = exact_json!({"from": "a", "result": "words", "kept": {"from": "c"},
         "success": true, "return_value": 7});
     assert_eq!(output, wanted);
 }
@@ -45,18 +45,18 @@ nodes:
       - {name: d, uses: t.d, with: {url: '{{ settings.url }}', n: '{{ variables.n }}'}, output: d}
   - {name: e, uses: t.e, with: {url: '{{ settings.url }}', n: '{{ variables.n }}'}, output: e}
 ";
-    let other = json!({"settings": {"url": "evil"}, "variables": {"n": 2}, "free": 1});
+    let other = exact_json!({"settings": {"url": "evil"}, "variables": {"n": 2}, "free": 1});
     let ran = run(text, other.clone(), |id, given| match id {
         "d" | "e" => given.clone(),
         _ => other.clone(),
     });
     let ran = ran.ok();
-    let said = json!({"url": "theirs", "n": 1});
-    assert_eq!((ran.state("e"), ran.state("free")), (said.clone(), json!(1)));
+    let said = exact_json!({"url": "theirs", "n": 1});
+    assert_eq!((ran.state("e"), ran.state("free")), (said.clone(), exact_json!(1)));
     assert_eq!(ran.state("parallel_results")[0]["d"], said, "{}", ran.state("parallel_results"));
     // What a file does not have is a part of the state like any other.
-    let plain = run("nodes: [{name: a, uses: t.a}]", json!({}), |_, _| other.clone()).ok();
-    assert_eq!(plain.state("settings"), json!({"url": "evil"}));
+    let plain = run("nodes: [{name: a, uses: t.a}]", exact_json!({}), |_, _| other.clone()).ok();
+    assert_eq!(plain.state("settings"), exact_json!({"url": "evil"}));
 }
 
 #[test]
@@ -67,12 +67,12 @@ nodes:
   - {name: b, action: t.b, outputs: {also: '{{ action_result.content }}'}}
   - {name: c, run: x, output: whole}
 ";
-    let ran = run(text, json!({"n": 1}), |id, _| match id {
-        "c" => json!({"own": id}),
-        _ => json!({"content": id, "n": 2}),
+    let ran = run(text, exact_json!({"n": 1}), |id, _| match id {
+        "c" => exact_json!({"own": id}),
+        _ => exact_json!({"content": id, "n": 2}),
     });
     let wanted =
-        json!({"n": "1 of 2", "said": "a", "also": "b", "own": "c", "whole": {"own": "c"}});
+        exact_json!({"n": "1 of 2", "said": "a", "also": "b", "own": "c", "whole": {"own": "c"}});
     assert_eq!(ran.ok().output, wanted);
 }
 
@@ -89,26 +89,26 @@ nodes:
     output: pages
   - {name: sum, run: x}
 ";
-    let table = |id: &str, given: &Value| match given["url"].as_str() {
+    let table = |id: &str, given: &JsonValue| match given["url"].as_str() {
         Some("bad") => Err(TaskFailure::new("down", "it is down")),
-        Some(url) => Ok(json!({"size": url.len()})),
-        None => Ok(json!({"n": given["pages"].as_array().map(Vec::len), "by": id})),
+        Some(url) => Ok(exact_json!({"size": url.len()})),
+        None => Ok(exact_json!({"n": given["pages"].as_array().map(Vec::len), "by": id})),
     };
-    let urls = json!({"urls": ["one", "bad"]});
+    let urls = exact_json!({"urls": ["one", "bad"]});
     let ran = perform(good(text).dag, urls.clone(), table).ok();
     let pages = ran.state("pages");
-    let wanted = json!({
+    let wanted = exact_json!({
         "state": {"url": "one", "i": 0, "page": {"size": 3}}, "url": "one", "i": 0,
         "page": {"size": 3}, "index": 0, "branch": "all[0]", "source_node": "all",
         "success": true, "error": null,
     });
     assert_eq!(pages[0], wanted);
-    let failed = json!({
+    let failed = exact_json!({
         "state": {"url": "bad", "i": 1}, "url": "bad", "i": 1, "index": 1, "branch": "all[1]",
         "source_node": "all", "success": false, "error": "it is down",
     });
     assert_eq!(pages[1], failed);
-    assert_eq!(ran.state("n"), json!(2));
+    assert_eq!(ran.state("n"), exact_json!(2));
     let strict = text.replace("item_var: url", "item_var: url\n    fail_fast: true");
     let ran = perform(good(&strict).dag, urls, table);
     assert_eq!(ran.status, WorkflowStatus::Failed);
@@ -129,18 +129,18 @@ edges:
   - {from: s, to: b, type: parallel, fan_in: join}
   - {from: a, to: a2}
 ";
-    let ran = run(text, json!({"base": 1}), |id, given| match id {
-        "s" => json!({"n": 0}),
-        "join" => json!({"joined": given["parallel_results"]}),
-        "a2" => json!({"more": given["data"]}),
-        other => json!({"data": other, "n": 1}),
+    let ran = run(text, exact_json!({"base": 1}), |id, given| match id {
+        "s" => exact_json!({"n": 0}),
+        "join" => exact_json!({"joined": given["parallel_results"]}),
+        "a2" => exact_json!({"more": given["data"]}),
+        other => exact_json!({"data": other, "n": 1}),
     });
     let joined = ran.ok().state("joined");
-    let a = json!({"base": 1, "n": 1, "data": "a", "more": "a"});
-    let b = json!({"base": 1, "n": 1, "data": "one", "two": {"data": "two", "n": 1}});
-    assert_eq!((joined[0]["state"].clone(), joined[0]["branch"].clone()), (a, json!("a")));
-    assert_eq!((joined[1]["state"].clone(), joined[1]["branch"].clone()), (b, json!("b")));
-    assert_eq!(joined[0]["more"], json!("a"));
+    let a = exact_json!({"base": 1, "n": 1, "data": "a", "more": "a"});
+    let b = exact_json!({"base": 1, "n": 1, "data": "one", "two": {"data": "two", "n": 1}});
+    assert_eq!((joined[0]["state"].clone(), joined[0]["branch"].clone()), (a, exact_json!("a")));
+    assert_eq!((joined[1]["state"].clone(), joined[1]["branch"].clone()), (b, exact_json!("b")));
+    assert_eq!(joined[0]["more"], exact_json!("a"));
 }
 
 #[test]
@@ -156,16 +156,16 @@ edges:
   - {from: s, to: a, type: parallel, fan_in: join}
   - {from: s, to: b, type: parallel, fan_in: join}
 ";
-    let ran = run(text, json!({}), |id, given| match id {
-        "s" => json!({"n": 0}),
-        "a" => json!({"n": given["n"].as_i64().unwrap_or_default() + 1}),
-        "join" => json!({"joined": given["parallel_results"]}),
-        other => json!({"data": other}),
+    let ran = run(text, exact_json!({}), |id, given| match id {
+        "s" => exact_json!({"n": 0}),
+        "a" => exact_json!({"n": given["n"].as_i64().unwrap_or_default() + 1}),
+        "join" => exact_json!({"joined": given["parallel_results"]}),
+        other => exact_json!({"data": other}),
     });
     let joined = ran.ok().state("joined");
     assert_eq!(joined.as_array().map(Vec::len), Some(2));
-    assert_eq!(joined[0]["n"], json!(2));
-    assert_eq!(joined[1]["state"], json!({"n": 0, "data": "b"}));
+    assert_eq!(joined[0]["n"], exact_json!(2));
+    assert_eq!(joined[1]["state"], exact_json!({"n": 0, "data": "b"}));
 }
 
 #[test]
@@ -176,23 +176,29 @@ nodes:
   - {name: b, uses: t.b, with: {x: '{{ state.missing }}', y: 'is {{ state.a }}'}, output: b}
   - {name: c, run: x}
 ";
-    let ran = run(text, json!({"a": 1}), |id, given| match id {
+    let ran = run(text, exact_json!({"a": 1}), |id, given| match id {
         "b" => given.clone(),
-        _ => json!({}),
+        _ => exact_json!({}),
     });
     let ran = ran.ok();
     assert_eq!(ran.order(), "a b c");
-    assert_eq!(ran.state("b"), json!({"x": null, "y": "is 1"}));
+    assert_eq!(ran.state("b"), exact_json!({"x": null, "y": "is 1"}));
     // In a text it is told, and when it is compared.
     let text = "nodes: [{name: a, uses: t.a, with: {x: 'of {{ state.topik }}'}}]";
-    let ran = run(text, json!({"topic": 1}), |_, _| json!(1));
+    let ran = run(text, exact_json!({"topic": 1}), |_, _| exact_json!(1));
     let why = "unknown name state.topik in `of {{ state.topik }}` (did you mean state.topic?)";
     assert_eq!(ran.why(), why);
     let text = "nodes: [{name: a, run: x, when: state.n < 3}]";
-    assert!(run(text, json!({}), |_, _| json!(1)).why().starts_with("unknown name state.n"));
+    assert!(
+        run(text, exact_json!({}), |_, _| exact_json!(1)).why().starts_with("unknown name state.n")
+    );
     // In a DAG it is told anywhere.
     let dag = "tasks: [{id: a, value: 1, merge_result: true, when: inputs.no}]";
-    assert!(run(dag, json!({}), |_, _| json!(1)).why().starts_with("unknown name inputs.no"));
+    assert!(
+        run(dag, exact_json!({}), |_, _| exact_json!(1))
+            .why()
+            .starts_with("unknown name inputs.no")
+    );
 }
 
 #[test]
@@ -204,15 +210,16 @@ nodes:
   - {name: c, run: x, interrupt: after}
 ";
     let read = good(text);
-    let table = |id: &str, given: &Value| Ok(json!({id: given["ok"]}));
-    let value = json!({"ok": true, "_next_b": "c"});
-    let ran = answered(read.dag.clone(), json!({}), Some(value), table).ok();
-    let wanted = json!({"a": null, "ok": true, "b": true, "c": true});
+    let table = |id: &str, given: &JsonValue| Ok(exact_json!({id: given["ok"]}));
+    let value = exact_json!({"ok": true, "_next_b": "c"});
+    let ran = answered(read.dag.clone(), exact_json!({}), Some(value), table).ok();
+    let wanted = exact_json!({"a": null, "ok": true, "b": true, "c": true});
     assert_eq!((ran.asked.join(" ").as_str(), ran.output), ("b c", wanted));
     // At the end it is still in time.
-    let last = answered(read.dag.clone(), json!({}), Some(json!({"c": "mine"})), table).ok();
-    assert_eq!(last.state("c"), json!("mine"));
-    let refused = answered(read.dag, json!({}), Some(json!("yes")), table);
+    let last =
+        answered(read.dag.clone(), exact_json!({}), Some(exact_json!({"c": "mine"})), table).ok();
+    assert_eq!(last.state("c"), exact_json!("mine"));
+    let refused = answered(read.dag, exact_json!({}), Some(exact_json!("yes")), table);
     assert_ne!(refused.status, WorkflowStatus::Completed);
 }
 
@@ -237,10 +244,10 @@ tasks:
         "flow.yaml:4:5: `t2`: `$t9.result` is passed as plain text: no task has that name; write \
          `{{ results.task }}` for the result of a task"
     );
-    let ran = perform(read.dag, json!({}), |id, given| {
-        Ok(if id == "t1" { json!({"list": ["x"], "n": 2}) } else { given.clone() })
+    let ran = perform(read.dag, exact_json!({}), |id, given| {
+        Ok(if id == "t1" { exact_json!({"list": ["x"], "n": 2}) } else { given.clone() })
     });
-    let wanted = json!({"whole": {"list": ["x"], "n": 2}, "deep": "x", "braced": "at 2!",
+    let wanted = exact_json!({"whole": {"list": ["x"], "n": 2}, "deep": "x", "braced": "at 2!",
         "price": "costs $t1 and $5", "other": "$t9.result"});
     assert_eq!(ran.ok().output["t2"], wanted);
 }
@@ -251,8 +258,8 @@ fn f8_settings_of_the_same_file_are_known() {
 settings: {llm: {model: small}}
 nodes: [{name: a, uses: t.a, with: {model: '{{ settings.llm.model }}'}, output: a}]
 ";
-    let ran = run(text, json!({}), |_, given| given.clone()).ok();
-    assert_eq!(ran.state("a"), json!({"model": "small"}));
+    let ran = run(text, exact_json!({}), |_, given| given.clone()).ok();
+    assert_eq!(ran.state("a"), exact_json!({"model": "small"}));
     assert_eq!(warnings(&good(text)), "");
 }
 
@@ -265,10 +272,10 @@ nodes: [{name: a, run: x}, {name: b, run: x}]
 ";
     let ran = run(
         text,
-        json!({}),
-        |id, _| json!({"tasks": [id], "context": id, "messages": [id], "decisions": id}),
+        exact_json!({}),
+        |id, _| exact_json!({"tasks": [id], "context": id, "messages": [id], "decisions": id}),
     );
-    let wanted = json!({"tasks": ["b"], "context": "b", "messages": ["one", "a", "b"],
+    let wanted = exact_json!({"tasks": ["b"], "context": "b", "messages": ["one", "a", "b"],
         "decisions": "b"});
     assert_eq!(ran.ok().output, wanted);
 }
@@ -280,9 +287,9 @@ nodes:
   - {name: a, uses: t.a, goto: [{if: state.again, to: a}]}
   - {name: b, uses: t.b, output: done}
 ";
-    let ran = run(text, json!({"again": true}), |id, _| match id {
-        "a" => json!({"again": false}),
-        _ => json!(1),
+    let ran = run(text, exact_json!({"again": true}), |id, _| match id {
+        "a" => exact_json!({"again": false}),
+        _ => exact_json!(1),
     });
-    assert_eq!(ran.ok().output, json!({"again": false, "done": 1}));
+    assert_eq!(ran.ok().output, exact_json!({"again": false, "done": 1}));
 }

@@ -1,11 +1,15 @@
 //! F8: every example runs to its end, in the right order.
 
-use serde_json::{Value, json};
+use belljar_contract::{JsonValue, exact_json};
 
 use super::{TestRun, run};
 use crate::tests::examples::ALL;
 
-fn example(name: &str, inputs: Value, table: impl FnMut(&str, &Value) -> Value) -> TestRun {
+fn example(
+    name: &str,
+    inputs: JsonValue,
+    table: impl FnMut(&str, &JsonValue) -> JsonValue,
+) -> TestRun {
     let (_, text) = ALL.into_iter().find(|(known, _)| *known == name).expect(name);
     run(text, inputs, table).ok()
 }
@@ -15,28 +19,32 @@ fn f8_code_writer_begins_again_until_it_runs() {
     let mut tries = 0;
     let mut table = |good_after: usize| {
         tries = 0;
-        example("code-writer.yaml", json!({"task": "add"}), move |id, given| match id {
-            "open_sandbox" => json!({"sandbox_id": "s1"}),
+        example("code-writer.yaml", exact_json!({"task": "add"}), move |id, given| match id {
+            "open_sandbox" => exact_json!({"sandbox_id": "s1"}),
             "write" => {
-                assert_eq!(given["model"], json!("small"));
+                assert_eq!(given["model"], exact_json!("small"));
                 let mistakes = given["prompt"].as_str().unwrap().matches("Mistake").count();
                 assert_eq!(mistakes, tries, "{given}");
-                json!({"text": format!("draft {tries}")})
+                exact_json!({"text": format!("draft {tries}")})
             }
             "try_it" => {
-                assert_eq!(given["sandbox_id"], json!("s1"));
-                assert_eq!(given["code"], json!(format!("draft {tries}")));
+                assert_eq!(given["sandbox_id"], exact_json!("s1"));
+                assert_eq!(given["code"], exact_json!(format!("draft {tries}")));
                 tries += 1;
-                json!({"success": tries > good_after, "error": format!("wrong {tries}")})
+                exact_json!({"success": tries > good_after, "error": format!("wrong {tries}")})
             }
             "judge" => {
                 let passed = given["outcome"]["success"].clone();
                 let wrong = given["outcome"]["error"].clone();
-                let errors = if passed == json!(true) { json!([]) } else { json!([wrong]) };
-                json!({"attempts": given["attempts"].as_i64().unwrap() + 1, "passed": passed, "errors": errors})
+                let errors = if passed == exact_json!(true) {
+                    exact_json!([])
+                } else {
+                    exact_json!([wrong])
+                };
+                exact_json!({"attempts": given["attempts"].as_i64().unwrap() + 1, "passed": passed, "errors": errors})
             }
-            "give_up" => json!({"answer": null}),
-            "close_sandbox" => json!({}),
+            "give_up" => exact_json!({"answer": null}),
+            "close_sandbox" => exact_json!({}),
             other => panic!("{other}"),
         })
     };
@@ -45,77 +53,81 @@ fn f8_code_writer_begins_again_until_it_runs() {
         ran.order(),
         "open_sandbox write try_it judge write try_it judge write try_it judge close_sandbox"
     );
-    assert_eq!(ran.state("errors"), json!(["wrong 1", "wrong 2"]));
-    assert_eq!((ran.state("passed"), ran.state("attempts")), (json!(true), json!(3)));
+    assert_eq!(ran.state("errors"), exact_json!(["wrong 1", "wrong 2"]));
+    assert_eq!((ran.state("passed"), ran.state("attempts")), (exact_json!(true), exact_json!(3)));
     let ran = table(9);
     assert!(ran.order().ends_with("write try_it judge give_up close_sandbox"));
-    assert_eq!(ran.state("attempts"), json!(4));
+    assert_eq!(ran.state("attempts"), exact_json!(4));
 }
 
 #[test]
 fn f8_page_survey_joins_what_each_page_gave() {
-    let urls = json!({"urls": ["a", "b c", "d e f"]});
+    let urls = exact_json!({"urls": ["a", "b c", "d e f"]});
     let ran = example("page-survey.yaml", urls, |id, given| match id {
-        "fetch" => json!({"text": given["url"], "label": given["label"]}),
+        "fetch" => exact_json!({"text": given["url"], "label": given["label"]}),
         "words" => {
-            json!({"words": given["page"]["text"].as_str().unwrap().split(' ').count()})
+            exact_json!({"words": given["page"]["text"].as_str().unwrap().split(' ').count()})
         }
         "total" => {
             let pages = given["pages"].as_array().unwrap();
-            json!({"words": pages.iter().map(|page| page["words"].as_i64().unwrap()).sum::<i64>()})
+            exact_json!({"words": pages.iter().map(|page| page["words"].as_i64().unwrap()).sum::<i64>()})
         }
         other => panic!("{other}"),
     });
-    assert_eq!(ran.state("words"), json!(6));
-    assert_eq!(ran.state("pages")[2]["page"]["label"], json!("page 2"));
+    assert_eq!(ran.state("words"), exact_json!(6));
+    assert_eq!(ran.state("pages")[2]["page"]["label"], exact_json!("page 2"));
     assert_eq!(ran.order.last().unwrap(), "total");
 }
 
 #[test]
 fn f8_refund_asks_before_it_pays() {
-    let table = |id: &str, given: &Value| match id {
-        "look_up" => json!({"paid": 10, "account": "x", "mail": "m"}),
-        "decide" => json!({"fine": given["amount"].as_i64() <= given["order"]["paid"].as_i64()}),
-        "pay" => json!({"id": 7, "to": given["to"]}),
+    let table = |id: &str, given: &JsonValue| match id {
+        "look_up" => exact_json!({"paid": 10, "account": "x", "mail": "m"}),
+        "decide" => {
+            exact_json!({"fine": given["amount"].as_i64() <= given["order"]["paid"].as_i64()})
+        }
+        "pay" => exact_json!({"id": 7, "to": given["to"]}),
         "decline" => given.clone(),
         other => panic!("{other}"),
     };
-    let ran = example("refund.yaml", json!({"order": "o1", "amount": 5, "reason": "r"}), table);
+    let ran =
+        example("refund.yaml", exact_json!({"order": "o1", "amount": 5, "reason": "r"}), table);
     assert_eq!((ran.order().as_str(), ran.asked.join(" ").as_str()), ("look_up decide pay", "pay"));
-    assert_eq!(ran.state("receipt"), json!({"id": 7, "to": "x"}));
-    let ran = example("refund.yaml", json!({"order": "o1", "amount": 50, "reason": "r"}), table);
+    assert_eq!(ran.state("receipt"), exact_json!({"id": 7, "to": "x"}));
+    let ran =
+        example("refund.yaml", exact_json!({"order": "o1", "amount": 50, "reason": "r"}), table);
     assert_eq!((ran.order().as_str(), ran.asked.len()), ("look_up decide decline", 0));
 }
 
 #[test]
 fn f8_two_sides_run_side_by_side_and_are_joined() {
-    let ran = example("two-sides.yaml", json!({"topic": " tea "}), |id, given| match id {
-        "question" => json!({"topic": given["topic"].as_str().unwrap().trim()}),
-        "for_it" | "against_it" => json!({"text": given["prompt"]}),
+    let ran = example("two-sides.yaml", exact_json!({"topic": " tea "}), |id, given| match id {
+        "question" => exact_json!({"topic": given["topic"].as_str().unwrap().trim()}),
+        "for_it" | "against_it" => exact_json!({"text": given["prompt"]}),
         "weigh" => {
             let sides = given["parallel_results"].as_array().unwrap();
-            let said = |side: &Value| {
+            let said = |side: &JsonValue| {
                 let key = if side["pro"].is_null() { "contra" } else { "pro" };
                 side[key]["text"].clone()
             };
-            json!({"texts": sides.iter().map(said).collect::<Vec<_>>()})
+            exact_json!({"texts": sides.iter().map(said).collect::<Vec<_>>()})
         }
         "shorten" => {
             let texts = given["context"]["texts"].as_array().unwrap();
             let shorter = texts.iter().map(|text| {
                 let text = text.as_str().unwrap();
-                json!(text[..text.len() - 1])
+                exact_json!(text[..text.len() - 1])
             });
-            json!({"success": true, "return_value": shorter.collect::<Vec<_>>()})
+            exact_json!({"success": true, "return_value": shorter.collect::<Vec<_>>()})
         }
         "take" => {
             let rounds = given["rounds"].as_i64().unwrap() + 1;
-            json!({"texts": given["shorter"]["return_value"], "rounds": rounds})
+            exact_json!({"texts": given["shorter"]["return_value"], "rounds": rounds})
         }
-        "render" => json!({"page": given["texts"][1]}),
+        "render" => exact_json!({"page": given["texts"][1]}),
         "step2" => {
-            assert_eq!(given["text"], json!("Argue against "));
-            json!(null)
+            assert_eq!(given["text"], exact_json!("Argue against "));
+            exact_json!(null)
         }
         other => panic!("{other}"),
     });
@@ -123,17 +135,17 @@ fn f8_two_sides_run_side_by_side_and_are_joined() {
         ran.order(),
         "question for_it against_it weigh shorten take shorten take shorten take render step2"
     );
-    assert_eq!(ran.state("texts"), json!(["Argue for ", "Argue against "]));
+    assert_eq!(ran.state("texts"), exact_json!(["Argue for ", "Argue against "]));
 }
 
 #[test]
 fn f8_dags_run_as_soon_as_what_they_depend_on_has_ended() {
-    let ran = example("report.json", json!({}), |id, given| match id {
-        "sales" => json!({"total": 30}),
-        "costs" => json!({"total": 10}),
+    let ran = example("report.json", exact_json!({}), |id, given| match id {
+        "sales" => exact_json!({"total": 30}),
+        "costs" => exact_json!({"total": 10}),
         "sum" => {
-            assert_eq!(given["context"]["deps"]["sales"]["total"], json!(30));
-            json!(20)
+            assert_eq!(given["context"]["deps"]["sales"]["total"], exact_json!(30));
+            exact_json!(20)
         }
         "send" => given.clone(),
         other => panic!("{other}"),
@@ -142,15 +154,15 @@ fn f8_dags_run_as_soon_as_what_they_depend_on_has_ended() {
         (ran.order().as_str(), ran.asked.join(" ").as_str()),
         ("sales costs sum send", "ask")
     );
-    assert_eq!(ran.output, json!({"send": {"text": "Gain: 20"}}));
+    assert_eq!(ran.output, exact_json!({"send": {"text": "Gain: 20"}}));
 
-    let ran = example("diamond.json", json!({}), |id, given| match id {
-        "A" => json!({"entries": ["x"]}),
+    let ran = example("diamond.json", exact_json!({}), |id, given| match id {
+        "A" => exact_json!({"entries": ["x"]}),
         "B" => {
-            assert_eq!(given["path"], json!(["x"]));
-            json!(1)
+            assert_eq!(given["path"], exact_json!(["x"]));
+            exact_json!(1)
         }
-        _ => json!(2),
+        _ => exact_json!(2),
     });
     assert_eq!(ran.order(), "A B C D");
 }
@@ -158,15 +170,15 @@ fn f8_dags_run_as_soon_as_what_they_depend_on_has_ended() {
 #[test]
 fn f8_release_waits_polls_and_asks() {
     let mut polls = 0;
-    let ran = example("release.yaml", json!({"version": "1.0"}), |id, given| match id {
+    let ran = example("release.yaml", exact_json!({"version": "1.0"}), |id, given| match id {
         "status" => {
             polls += 1;
-            json!({"state": if polls < 3 { "red" } else { "green" }})
+            exact_json!({"state": if polls < 3 { "red" } else { "green" }})
         }
-        "publish" => json!({"url": given["version"]}),
-        _ => json!("fine"),
+        "publish" => exact_json!({"url": given["version"]}),
+        _ => exact_json!("fine"),
     });
     assert_eq!(ran.order(), "build test test test status status status publish");
     assert_eq!(ran.asked, ["ask"]);
-    assert_eq!(ran.state("notes"), json!(["published 1.0"]));
+    assert_eq!(ran.state("notes"), exact_json!(["published 1.0"]));
 }

@@ -1,17 +1,17 @@
 //! F8: constructs of agents, alone and together, as the machine runs them.
 
 use belljar_contract::WorkflowStatus;
-use serde_json::{Value, json};
+use belljar_contract::{JsonValue, exact_json};
 
 use super::{perform, run};
 use crate::tests::good;
 use belljar_workflow::TaskFailure;
 
 /// Counts what is done in `n`, and keeps the names in `log`.
-fn count(id: &str, given: &Value) -> Value {
+fn count(id: &str, given: &JsonValue) -> JsonValue {
     let n = given["n"].as_i64().unwrap_or_default() + 1;
     let log = format!("{}{id} ", given["log"].as_str().unwrap_or_default());
-    json!({"n": n, "log": log})
+    exact_json!({"n": n, "log": log})
 }
 
 #[test]
@@ -22,15 +22,15 @@ nodes:
   - {name: b, run: x, goto: [{if: state.n < 6, to: a}]}
   - {name: c, run: x}
 ";
-    let ran = run(text, json!({}), count).ok();
+    let ran = run(text, exact_json!({}), count).ok();
     assert_eq!(ran.order(), "a b a b a b c");
-    assert_eq!((ran.state("n"), ran.state("log")), (json!(7), json!("a b a b a b c ")));
-    assert_eq!(ran.output["n"], json!(7));
+    assert_eq!((ran.state("n"), ran.state("log")), (exact_json!(7), exact_json!("a b a b a b c ")));
+    assert_eq!(ran.output["n"], exact_json!(7));
 }
 
 #[test]
 fn an_endless_goto_fails_and_says_so() {
-    let ran = run("nodes: [{name: a, run: x, goto: a}]", json!({}), count);
+    let ran = run("nodes: [{name: a, run: x, goto: a}]", exact_json!({}), count);
     assert_eq!((ran.status, ran.order.len()), (WorkflowStatus::Failed, 1_000));
     assert_eq!(ran.why(), "the loop reached its limit of 1000 rounds");
 }
@@ -44,8 +44,8 @@ nodes:
   - {name: c, run: x, goto: [{if: state.n < 6, to: b}]}
   - {name: z, run: x}
 ";
-    assert_eq!(run(text, json!({"short": false}), count).ok().order(), "a a b c b c z");
-    assert_eq!(run(text, json!({"short": true}), count).ok().order(), "a a z");
+    assert_eq!(run(text, exact_json!({"short": false}), count).ok().order(), "a a b c b c z");
+    assert_eq!(run(text, exact_json!({"short": true}), count).ok().order(), "a a z");
 }
 
 #[test]
@@ -58,8 +58,8 @@ nodes:
   - {name: d, run: x}
   - {name: e, run: x}
 ";
-    assert_eq!(run(text, json!({}), count).ok().order(), "a e");
-    assert_eq!(run(text, json!({"n": 7}), count).ok().order(), "a b c d e");
+    assert_eq!(run(text, exact_json!({}), count).ok().order(), "a e");
+    assert_eq!(run(text, exact_json!({"n": 7}), count).ok().order(), "a b c d e");
 }
 
 #[test]
@@ -77,16 +77,16 @@ nodes:
       - {name: two, uses: log.write, with: {text: 'n is {{ state.n }}'}, output: said}
   - {name: last, run: x}
 ";
-    let table = |id: &str, given: &Value| match id {
+    let table = |id: &str, given: &JsonValue| match id {
         "two" => given["text"].clone(),
         _ => count(id, given),
     };
-    let ran = run(text, json!({"most": 3}), table).ok();
+    let ran = run(text, exact_json!({"most": 3}), table).ok();
     assert_eq!(ran.order(), "one odd two one odd two last");
-    assert_eq!(ran.state("said"), json!("n is 4"));
-    let ran = run(text, json!({"most": 100}), table).ok();
+    assert_eq!(ran.state("said"), exact_json!("n is 4"));
+    let ran = run(text, exact_json!({"most": 100}), table).ok();
     assert_eq!(ran.order.iter().filter(|id| *id == "one").count(), 4);
-    assert_eq!(run(text, json!({"most": 0}), table).ok().order(), "last");
+    assert_eq!(run(text, exact_json!({"most": 0}), table).ok().order(), "last");
 }
 
 #[test]
@@ -102,17 +102,20 @@ nodes:
     output: pages
   - {name: sum, run: x}
 ";
-    let ran = run(text, json!({"urls": ["a", "b", "c"]}), |id, given| match id {
-        "action" => json!(format!("{}{}", given["url"].as_str().unwrap(), given["n"])),
-        _ => json!({"all": given["pages"].as_array().unwrap().len()}),
+    let ran = run(text, exact_json!({"urls": ["a", "b", "c"]}), |id, given| match id {
+        "action" => exact_json!(format!("{}{}", given["url"].as_str().unwrap(), given["n"])),
+        _ => exact_json!({"all": given["pages"].as_array().unwrap().len()}),
     });
     let ran = ran.ok();
     let pages = ran.state("pages");
     let page = |n: usize| pages[n]["page"].clone();
-    assert_eq!([page(0), page(1), page(2)], [json!("A0"), json!("B1"), json!("C2")]);
-    assert_eq!(ran.state("all"), json!(3));
-    let ran = run(text, json!({"urls": []}), |_, _| json!({})).ok();
-    assert_eq!((ran.order().as_str(), ran.state("pages")), ("sum", json!([])));
+    assert_eq!(
+        [page(0), page(1), page(2)],
+        [exact_json!("A0"), exact_json!("B1"), exact_json!("C2")]
+    );
+    assert_eq!(ran.state("all"), exact_json!(3));
+    let ran = run(text, exact_json!({"urls": []}), |_, _| exact_json!({})).ok();
+    assert_eq!((ran.order().as_str(), ran.state("pages")), ("sum", exact_json!([])));
 }
 
 #[test]
@@ -131,19 +134,19 @@ nodes:
     fan_in: join
   - {name: join, fan_in: true, run: parallel_results}
 ";
-    let ran = run(text, json!({"docs": ["x", "long"]}), |id, given| match id {
-        "size" => json!({"size": given["doc"].as_str().unwrap().len(), "log": "sized"}),
-        "big" => json!({"log": ["big"]}),
+    let ran = run(text, exact_json!({"docs": ["x", "long"]}), |id, given| match id {
+        "size" => exact_json!({"size": given["doc"].as_str().unwrap().len(), "log": "sized"}),
+        "big" => exact_json!({"log": ["big"]}),
         "small" => given["d"].clone(),
         "join" => {
             let each = given["parallel_results"].as_array().unwrap();
-            json!({"logs": each.iter().map(|one| one["log"].clone()).collect::<Vec<_>>()})
+            exact_json!({"logs": each.iter().map(|one| one["log"].clone()).collect::<Vec<_>>()})
         }
         other => panic!("{other}"),
     });
     let ran = ran.ok();
-    assert_eq!(ran.state("logs"), json!([["begun", "sized"], ["begun", "sized", "big"]]));
-    assert_eq!((ran.state("log"), ran.state("size")), (json!(["begun"]), json!(null)));
+    assert_eq!(ran.state("logs"), exact_json!([["begun", "sized"], ["begun", "sized", "big"]]));
+    assert_eq!((ran.state("log"), ran.state("size")), (exact_json!(["begun"]), exact_json!(null)));
     assert_eq!(ran.order.last().unwrap(), "join");
 }
 
@@ -162,19 +165,26 @@ edges:
   - {from: s, to: b2, type: parallel, fan_in: join}
 ";
     for more in [true, false] {
-        let ran = run(text, json!({"more": more}), |id, given| match id {
-            "s" => json!({}),
-            "join" => json!({"joined": given["parallel_results"]}),
-            other => json!({"from": other}),
+        let ran = run(text, exact_json!({"more": more}), |id, given| match id {
+            "s" => exact_json!({}),
+            "join" => exact_json!({"joined": given["parallel_results"]}),
+            other => exact_json!({"from": other}),
         });
         let ran = ran.ok();
         let joined = ran.state("joined");
         let of = |n: usize| (joined[n]["branch"].clone(), joined[n]["state"].clone());
-        assert_eq!(of(0), (json!("a"), json!({"more": more, "from": "a"})));
-        assert_eq!(of(1), (json!("b"), json!({"more": more, "b": {"from": "b"}})));
-        let third = if more { json!({"more": true, "from": "b2"}) } else { json!({"more": false}) };
-        assert_eq!(of(2), (json!("b2"), third));
-        assert_eq!((&joined[0]["from"], &joined[0]["success"]), (&json!("a"), &json!(true)));
+        assert_eq!(of(0), (exact_json!("a"), exact_json!({"more": more, "from": "a"})));
+        assert_eq!(of(1), (exact_json!("b"), exact_json!({"more": more, "b": {"from": "b"}})));
+        let third = if more {
+            exact_json!({"more": true, "from": "b2"})
+        } else {
+            exact_json!({"more": false})
+        };
+        assert_eq!(of(2), (exact_json!("b2"), third));
+        assert_eq!(
+            (&joined[0]["from"], &joined[0]["success"]),
+            (&exact_json!("a"), &exact_json!(true))
+        );
         assert_eq!(ran.order(), if more { "s a b b2 join" } else { "s a b join" });
     }
 }
@@ -191,14 +201,14 @@ nodes:
       - {name: four, uses: code.execute, with: {code: '{{ state.log }}'}, output: report}
   - {name: after, run: x, when: '{{ len(state.log) > 3 }}'}
 ";
-    let ran = run(text, json!({}), |id, given| match id {
+    let ran = run(text, exact_json!({}), |id, given| match id {
         "four" => given["code"].clone(),
         _ => count(id, given),
     });
     let ran = ran.ok();
     assert_eq!(ran.order(), "one inner more four after");
     // Code that is a template was rendered.
-    assert_eq!(ran.state("report"), json!("one inner more "));
+    assert_eq!(ran.state("report"), exact_json!("one inner more "));
 }
 
 #[test]
@@ -210,7 +220,7 @@ nodes:
   - {name: send, run: x}
 config: {interrupt_after: [send]}
 ";
-    let ran = run(text, json!({}), count).ok();
+    let ran = run(text, exact_json!({}), count).ok();
     assert_eq!(ran.order(), "draft review draft review send");
     assert_eq!(ran.asked, ["review", "review", "send"]);
 }
@@ -225,23 +235,33 @@ edges:
   - {from: look, to: no way, when: 'state.flag == True or \"q\" in state.tags.keys()'}
   - {from: [yes, no way], to: end.1}
 ";
-    let table = |_: &str, _: &Value| json!({});
-    let inputs = |kind: &str, flag: Value| json!({"kind": kind, "flag": flag, "tags": {"q": 1}});
-    assert_eq!(run(text, inputs("Yes", json!(1)), table).ok().order(), "look yes end.1");
-    assert_eq!(run(text, inputs("Yes", json!(null)), table).ok().order(), "look no way end.1");
-    assert_eq!(run(text, inputs("", json!(true)), table).ok().order(), "look no way end.1");
+    let table = |_: &str, _: &JsonValue| exact_json!({});
+    let inputs =
+        |kind: &str, flag: JsonValue| exact_json!({"kind": kind, "flag": flag, "tags": {"q": 1}});
+    assert_eq!(run(text, inputs("Yes", exact_json!(1)), table).ok().order(), "look yes end.1");
+    assert_eq!(
+        run(text, inputs("Yes", exact_json!(null)), table).ok().order(),
+        "look no way end.1"
+    );
+    assert_eq!(run(text, inputs("", exact_json!(true)), table).ok().order(), "look no way end.1");
 }
 
 #[test]
 fn f8_what_a_node_returns_that_is_no_mapping_is_the_result() {
     let text = "nodes: [{name: a, run: x}, {name: b, run: x}]";
-    let ran = run(text, json!({}), |id, _| if id == "a" { json!([1]) } else { json!(null) }).ok();
-    assert_eq!((ran.order().as_str(), ran.output), ("a b", json!({"result": [1]})));
-    let ran = run(text, json!({"x": 1}), |_, _| json!(null)).ok();
-    assert_eq!((ran.order().as_str(), ran.output), ("a b", json!({"x": 1})));
+    let ran =
+        run(
+            text,
+            exact_json!({}),
+            |id, _| if id == "a" { exact_json!([1]) } else { exact_json!(null) },
+        )
+        .ok();
+    assert_eq!((ran.order().as_str(), ran.output), ("a b", exact_json!({"result": [1]})));
+    let ran = run(text, exact_json!({"x": 1}), |_, _| exact_json!(null)).ok();
+    assert_eq!((ran.order().as_str(), ran.output), ("a b", exact_json!({"x": 1})));
     // The last expression of a script may not be meant as a value.
     let text = "nodes: [{name: a, language: js, run: 'state.x = 1'}]";
-    let ran = run(text, json!({}), |_, _| json!(1));
+    let ran = run(text, exact_json!({}), |_, _| exact_json!(1));
     assert_eq!(ran.why(), "the result goes into the state and must be an object, not a number");
 }
 
@@ -254,11 +274,11 @@ nodes:
   - {name: b, uses: t.b, on_error: continue, output: b}
   - {name: c, run: x}
 ";
-    let ran = perform(good(text).dag, json!({}), |id, _| match id {
-        "a" => Ok(json!({"first": 1, "total": "three"})),
+    let ran = perform(good(text).dag, exact_json!({}), |id, _| match id {
+        "a" => Ok(exact_json!({"first": 1, "total": "three"})),
         "b" => Err(TaskFailure::new("down", "it is down")),
-        _ => Ok(json!({"total": 4})),
+        _ => Ok(exact_json!({"total": 4})),
     });
     let ran = ran.ok();
-    assert_eq!(ran.output, json!({"total": 5}));
+    assert_eq!(ran.output, exact_json!({"total": 5}));
 }

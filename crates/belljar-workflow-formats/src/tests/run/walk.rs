@@ -2,8 +2,8 @@
 //! machine.
 
 use belljar_contract::WorkflowStatus;
+use belljar_contract::{JsonMap, JsonValue, exact_json};
 use proptest::prelude::*;
-use serde_json::{Map, Value, json};
 
 use super::run;
 
@@ -60,29 +60,29 @@ fn written(stops: &[WalkStop]) -> String {
     let name = |to: &Option<usize>| {
         to.filter(|to| *to < stops.len()).map_or("__end__".to_owned(), |to| format!("n{to}"))
     };
-    let nodes: Vec<Value> = stops
+    let nodes: Vec<JsonValue> = stops
         .iter()
         .enumerate()
         .map(|(number, stop)| {
-            let mut node = Map::from_iter([
-                ("name".to_owned(), json!(format!("n{number}"))),
-                ("run".to_owned(), json!("x")),
+            let mut node = JsonMap::from_iter([
+                ("name".to_owned(), exact_json!(format!("n{number}"))),
+                ("run".to_owned(), exact_json!("x")),
             ]);
-            node.extend(stop.own.map(|own| ("when".to_owned(), json!(own.text()))));
+            node.extend(stop.own.map(|own| ("when".to_owned(), exact_json!(own.text()))));
             node.extend(stop.goto.as_ref().map(|ways| {
-                let ways: Vec<Value> = ways
+                let ways: Vec<JsonValue> = ways
                     .iter()
                     .map(|(test, to)| match test {
-                        Some(test) => json!({"if": test.text(), "to": name(to)}),
-                        None => json!({"to": name(to)}),
+                        Some(test) => exact_json!({"if": test.text(), "to": name(to)}),
+                        None => exact_json!({"to": name(to)}),
                     })
                     .collect();
-                ("goto".to_owned(), json!(ways))
+                ("goto".to_owned(), exact_json!(ways))
             }));
-            Value::Object(node)
+            JsonValue::Object(node)
         })
         .collect();
-    json!({"nodes": nodes}).to_string()
+    exact_json!({"nodes": nodes}).to_string()
 }
 
 /// The nodes in the order an agent does them; nothing when it goes on for too long.
@@ -109,13 +109,13 @@ proptest! {
     fn f8_tasks_go_the_way_of_their_agent(stops in agent()) {
         let Some(expected) = walked(&stops) else { return Ok(()) };
         let mut n = 0;
-        let ran = run(&written(&stops), json!({"n": 0}), |_, given| {
-            assert_eq!(given["n"], json!(n));
+        let ran = run(&written(&stops), exact_json!({"n": 0}), |_, given| {
+            assert_eq!(given["n"], exact_json!(n));
             n += 1;
-            json!({"n": n})
+            exact_json!({"n": n})
         });
         prop_assert_eq!((ran.status, ran.failure), (WorkflowStatus::Completed, None));
-        prop_assert_eq!(&ran.state["n"], &json!(expected.len()));
+        prop_assert_eq!(&ran.state["n"], &exact_json!(expected.len()));
         prop_assert_eq!(ran.order, expected);
     }
 }

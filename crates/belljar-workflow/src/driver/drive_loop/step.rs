@@ -1,5 +1,6 @@
 //! A step: the machine takes an input, the batch is committed, its effects are performed.
 
+use belljar_contract::json_value;
 use std::{collections::HashSet, time::Instant};
 
 use super::DriveLoop;
@@ -53,7 +54,7 @@ where
         queued: QueuedCommand,
     ) -> Result<Round, DriveError> {
         let (id, by) = (queued.id, queued.sender);
-        let refused = match serde_json::from_slice(&queued.body) {
+        let refused = match json_value::from_slice(&queued.body) {
             Ok(WorkflowCommand::RollBack { to }) => {
                 // The checkpoint may be in this very round.
                 self.commit(round, Snapshot::IfDue).await?;

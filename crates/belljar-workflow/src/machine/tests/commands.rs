@@ -3,10 +3,10 @@
 use super::*;
 use crate::{DoubtResolution, WorkflowDecision};
 
-fn approval(extra: Value) -> Value {
-    let mut task = json!({"id": "ok", "type": "approval", "message": "send {{ inputs.n }}?"});
+fn approval(extra: JsonValue) -> JsonValue {
+    let mut task = exact_json!({"id": "ok", "type": "approval", "message": "send {{ inputs.n }}?"});
     task.as_object_mut().unwrap().extend(map(extra));
-    json!({"inputs": {"n": 3}, "tasks": [task, tool("send", &["ok"])]})
+    exact_json!({"inputs": {"n": 3}, "tasks": [task, tool("send", &["ok"])]})
 }
 
 fn yes(decision: String) -> WorkflowCommand {
@@ -23,7 +23,7 @@ fn open(rig: &Rig) -> WorkflowDecision {
 
 #[test]
 fn f5_an_approval_waits_and_goes_on() {
-    let mut rig = Rig::new(approval(json!({})));
+    let mut rig = Rig::new(approval(exact_json!({})));
     assert_eq!(open(&rig).message, "send 3?");
     assert!(rig.names().is_empty());
     assert_eq!(
@@ -32,56 +32,56 @@ fn f5_an_approval_waits_and_goes_on() {
     );
     assert_eq!(rig.command(yes("d1".into())), None);
     assert_eq!(rig.command(yes("d1".into())), Some("no decision d1 is open, and no other".into()));
-    rig.done("send", json!(1));
-    assert_eq!(rig.machine.results()["ok"], json!({"approved": true, "value": null}));
+    rig.done("send", exact_json!(1));
+    assert_eq!(rig.machine.results()["ok"], exact_json!({"approved": true, "value": null}));
 }
 
 #[test]
 fn f5_a_rejection_fails_the_task() {
-    let mut rig = Rig::new(approval(json!({})));
+    let mut rig = Rig::new(approval(exact_json!({})));
     rig.command(no("d1".into()));
     assert_eq!(rig.finish.unwrap().failure.unwrap().message, "not now");
 }
 
 #[test]
 fn f5_no_answer_is_abort_for_a_person_and_going_on_for_the_agent() {
-    let mut rig = Rig::new(approval(json!({"decide_within_ms": 5, "by": "human"})));
+    let mut rig = Rig::new(approval(exact_json!({"decide_within_ms": 5, "by": "human"})));
     rig.tick();
     assert_eq!(rig.status(), WorkflowStatus::Aborted);
-    let mut rig = Rig::new(approval(json!({"decide_within_ms": 5, "by": "agent"})));
+    let mut rig = Rig::new(approval(exact_json!({"decide_within_ms": 5, "by": "agent"})));
     rig.tick();
     assert_eq!(rig.names(), ["send"]);
 }
 
 #[test]
 fn f5_decisions_before_and_after() {
-    let mut rig = Rig::new(json!({
+    let mut rig = Rig::new(exact_json!({
         "settings": {"decisions": {"before": ["b"], "after": ["a"]}},
         "tasks": [tool("a", &[]), tool("b", &["a"]), tool("c", &["b"])]
     }));
-    rig.done("a", json!(1));
+    rig.done("a", exact_json!(1));
     assert!(rig.names().is_empty());
     let decision = rig.decision(DecisionKind::After);
-    let modify = WorkflowCommand::Modify { decision, arguments: None, value: Some(json!(2)) };
+    let modify = WorkflowCommand::Modify { decision, arguments: None, value: Some(exact_json!(2)) };
     assert_eq!(rig.command(modify), None);
-    assert_eq!(rig.machine.results()["a"], json!(2));
+    assert_eq!(rig.machine.results()["a"], exact_json!(2));
     let decision = rig.decision(DecisionKind::Before);
-    let arguments = Some(map(json!({"x": 1})));
+    let arguments = Some(map(exact_json!({"x": 1})));
     assert_eq!(rig.command(WorkflowCommand::Modify { decision, arguments, value: None }), None);
     let crate::TaskWork::McpTool(call) = &rig.started[0].work else { panic!("tool") };
-    assert_eq!(call.arguments, map(json!({"x": 1})));
-    rig.done("b", json!(3));
-    rig.done("c", json!(4));
+    assert_eq!(call.arguments, map(exact_json!({"x": 1})));
+    rig.done("b", exact_json!(3));
+    rig.done("c", exact_json!(4));
     assert_eq!(rig.status(), WorkflowStatus::Completed);
 }
 
 #[test]
 fn f5_per_task_holds_what_follows_and_nothing_else() {
-    let mut rig = Rig::new(json!({
+    let mut rig = Rig::new(exact_json!({
         "settings": {"decisions": {"per_task": true}},
         "tasks": [tool("a", &[]), tool("b", &[]), tool("c", &["a"])]
     }));
-    rig.done("a", json!(1));
+    rig.done("a", exact_json!(1));
     assert_eq!(rig.names(), ["b"]);
     rig.command(yes("d1".into()));
     assert_eq!(rig.names(), ["b", "c"]);
@@ -89,13 +89,13 @@ fn f5_per_task_holds_what_follows_and_nothing_else() {
 
 #[test]
 fn f5_on_error_somebody_decides() {
-    let workflow = json!({"settings": {"decisions": {"on_error": true}}, "tasks": [tool("a", &[]), tool("b", &["a"])]});
+    let workflow = exact_json!({"settings": {"decisions": {"on_error": true}}, "tasks": [tool("a", &[]), tool("b", &["a"])]});
     let mut rig = Rig::new(workflow.clone());
     rig.fail("a");
     let decision = rig.decision(DecisionKind::OnError);
     rig.command(WorkflowCommand::Modify {
         decision,
-        arguments: Some(map(json!({"x": 2}))),
+        arguments: Some(map(exact_json!({"x": 2}))),
         value: None,
     });
     assert_eq!(rig.started[0].attempt, 2);
@@ -110,18 +110,18 @@ fn f5_on_error_somebody_decides() {
 
 #[test]
 fn f5_abort_starts_nothing_and_waits_for_what_runs() {
-    let mut rig = Rig::new(json!({"tasks": [tool("a", &[]), tool("b", &["a"])]}));
+    let mut rig = Rig::new(exact_json!({"tasks": [tool("a", &[]), tool("b", &["a"])]}));
     assert_eq!(rig.command(WorkflowCommand::Abort { reason: None }), None);
     assert_eq!((rig.status(), rig.cancelled.clone()), (WorkflowStatus::Stopping, vec!["a".into()]));
     assert_eq!(rig.command(WorkflowCommand::Pause), Some("the workflow is stopping".into()));
-    rig.done("a", json!(1));
+    rig.done("a", exact_json!(1));
     assert_eq!((rig.status(), rig.names()), (WorkflowStatus::Aborted, vec![]));
     assert_eq!(rig.command(WorkflowCommand::Continue), Some("the workflow has ended".into()));
 }
 
 #[test]
 fn f5_a_command_counts_once() {
-    let mut rig = Rig::new(json!({"tasks": [tool("a", &[])]}));
+    let mut rig = Rig::new(exact_json!({"tasks": [tool("a", &[])]}));
     for _ in 0..2 {
         rig.give(InputKind::Command {
             id: "same".into(),
@@ -137,9 +137,9 @@ fn f5_a_command_counts_once() {
 
 #[test]
 fn f5_pause_lets_what_runs_end() {
-    let mut rig = Rig::new(json!({"tasks": [tool("a", &[]), tool("b", &["a"])]}));
+    let mut rig = Rig::new(exact_json!({"tasks": [tool("a", &[]), tool("b", &["a"])]}));
     rig.command(WorkflowCommand::Pause);
-    rig.done("a", json!(1));
+    rig.done("a", exact_json!(1));
     assert_eq!((rig.names().len(), rig.status()), (0, WorkflowStatus::Paused));
     assert_eq!(rig.command(WorkflowCommand::Pause), Some("the workflow is paused".into()));
     rig.command(WorkflowCommand::Continue);
@@ -148,39 +148,39 @@ fn f5_pause_lets_what_runs_end() {
 
 #[test]
 fn f5_tasks_are_injected() {
-    let mut rig = Rig::new(json!({"tasks": [tool("a", &[])]}));
-    let task = |value: Value| serde_json::from_value::<Task>(value).unwrap();
-    let inject = |value: Value| WorkflowCommand::InjectTasks { tasks: vec![task(value)] };
+    let mut rig = Rig::new(exact_json!({"tasks": [tool("a", &[])]}));
+    let task = |value: JsonValue| belljar_contract::json_value::from_value::<Task>(value).unwrap();
+    let inject = |value: JsonValue| WorkflowCommand::InjectTasks { tasks: vec![task(value)] };
     assert_eq!(rig.command(inject(tool("a", &[]))), Some("a task a exists already".into()));
     let refused = rig.command(inject(tool("b", &["x"]))).unwrap();
     assert_eq!(refused, "task b, depends_on: there is no task x (did you mean a or b?)");
     assert_eq!(rig.command(inject(tool("b", &["a"]))), None);
     assert_eq!(rig.machine.dag().tasks.len(), 2);
-    rig.done("a", json!(1));
+    rig.done("a", exact_json!(1));
     assert_eq!(rig.names(), ["b"]);
 }
 
 #[test]
 fn f5_what_has_not_begun_is_replanned_three_times() {
     let mut rig =
-        Rig::new(json!({"tasks": [tool("a", &[]), tool("b", &["a"]), tool("c", &["b"])]}));
+        Rig::new(exact_json!({"tasks": [tool("a", &[]), tool("b", &["a"]), tool("c", &["b"])]}));
     for round in 0..4 {
         let name = format!("n{round}");
-        let tasks = vec![serde_json::from_value(tool(&name, &["a"])).unwrap()];
+        let tasks = vec![belljar_contract::json_value::from_value(tool(&name, &["a"])).unwrap()];
         let refused = rig.command(WorkflowCommand::Replan { tasks, reason: None });
         assert_eq!(refused.is_some(), round == 3, "{refused:?}");
     }
     let names: Vec<String> = rig.machine.dag().tasks.into_iter().map(|task| task.id).collect();
     assert_eq!(names, ["a", "n2"]);
-    rig.done("a", json!(1));
-    rig.done("n2", json!(2));
-    assert_eq!(rig.output(), json!({"n2": 2}));
+    rig.done("a", exact_json!(1));
+    rig.done("n2", exact_json!(2));
+    assert_eq!(rig.output(), exact_json!({"n2": 2}));
 }
 
 #[test]
 fn f5_a_task_is_skipped_wherever_it_is() {
     let mut rig =
-        Rig::new(json!({"tasks": [tool("a", &[]), tool("b", &["a"]), tool("c", &["b"])]}));
+        Rig::new(exact_json!({"tasks": [tool("a", &[]), tool("b", &["a"]), tool("c", &["b"])]}));
     let skip = |task: &str| WorkflowCommand::Skip { task: task.into() };
     assert_eq!(rig.command(skip("b")), None);
     assert_eq!(rig.command(skip("b")), Some("task b has ended".into()));
@@ -193,20 +193,20 @@ fn f5_a_task_is_skipped_wherever_it_is() {
 
 #[test]
 fn f5_arguments_change_until_a_task_begins() {
-    let mut rig = Rig::new(json!({"tasks": [tool("a", &[]), tool("b", &["a"])]}));
+    let mut rig = Rig::new(exact_json!({"tasks": [tool("a", &[]), tool("b", &["a"])]}));
     let modify = |task: &str| WorkflowCommand::ModifyArgs {
         task: task.into(),
-        arguments: map(json!({"k": "{{ results.a }}"})),
+        arguments: map(exact_json!({"k": "{{ results.a }}"})),
     };
     assert_eq!(rig.command(modify("a")), Some("task a has begun".into()));
     assert_eq!(rig.command(modify("b")), None);
-    rig.done("a", json!(8));
+    rig.done("a", exact_json!(8));
     let crate::TaskWork::McpTool(call) = &rig.started[0].work else { panic!("tool") };
-    assert_eq!(call.arguments["k"], json!(8));
+    assert_eq!(call.arguments["k"], exact_json!(8));
 }
 
-fn speculative() -> Value {
-    json!({"tasks": [
+fn speculative() -> JsonValue {
+    exact_json!({"tasks": [
         {"id": "ok", "type": "approval", "message": "?"},
         {"id": "look", "type": "mcp_tool", "tool": "s:t", "depends_on": ["ok"], "speculate": true, "arguments": {"v": "{{ results.ok.value }}"}}
     ]})
@@ -216,30 +216,33 @@ fn speculative() -> Value {
 fn f7_what_ran_ahead_is_adopted() {
     let mut rig = Rig::new(speculative());
     assert!(rig.started[0].speculative);
-    rig.done("look", json!(5));
+    rig.done("look", exact_json!(5));
     assert_eq!(rig.status(), WorkflowStatus::Running);
     assert!(rig.machine.results().is_empty());
     rig.command(yes("d1".into()));
-    assert_eq!(rig.output(), json!({"look": 5}));
+    assert_eq!(rig.output(), exact_json!({"look": 5}));
 
     // Still under way when the answer comes: it simply goes on.
     let mut rig = Rig::new(speculative());
     rig.command(yes("d1".into()));
     assert_eq!(rig.started.len(), 1);
-    rig.done("look", json!(6));
-    assert_eq!(rig.output(), json!({"look": 6}));
+    rig.done("look", exact_json!(6));
+    assert_eq!(rig.output(), exact_json!({"look": 6}));
 }
 
 #[test]
 fn f7_what_ran_ahead_in_vain_leaves_no_trace() {
     let mut rig = Rig::new(speculative());
-    rig.command(WorkflowCommand::Approve { decision: "d1".into(), value: Some(json!("other")) });
+    rig.command(WorkflowCommand::Approve {
+        decision: "d1".into(),
+        value: Some(exact_json!("other")),
+    });
     assert_eq!(rig.cancelled, ["look"]);
     let attempts: Vec<u32> = rig.started.iter().map(|start| start.attempt).collect();
     assert_eq!(attempts, [1, 2]);
     rig.fail("look");
-    rig.done("look", json!(7));
-    assert_eq!(rig.output(), json!({"look": 7}));
+    rig.done("look", exact_json!(7));
+    assert_eq!(rig.output(), exact_json!({"look": 7}));
 
     let mut rig = Rig::new(speculative());
     rig.command(no("d1".into()));
@@ -247,15 +250,15 @@ fn f7_what_ran_ahead_in_vain_leaves_no_trace() {
         (rig.status(), rig.cancelled.clone()),
         (WorkflowStatus::Stopping, vec!["look".into()])
     );
-    rig.done("look", json!(1));
+    rig.done("look", exact_json!(1));
     assert_eq!(rig.status(), WorkflowStatus::Failed);
-    assert!(rig.machine.results().get("look").is_none_or(Value::is_null));
+    assert!(rig.machine.results().get("look").is_none_or(JsonValue::is_null));
 }
 
 #[test]
 fn f3_what_is_in_doubt_is_resolved() {
     let doubtful = || {
-        let mut rig = Rig::new(json!({"tasks": [tool("a", &[])]}));
+        let mut rig = Rig::new(exact_json!({"tasks": [tool("a", &[])]}));
         rig.resume(|_| crate::Repeatability::Unknown);
         assert_eq!(rig.task("a"), TaskStatus::InDoubt);
         rig
@@ -267,8 +270,8 @@ fn f3_what_is_in_doubt_is_resolved() {
     assert_eq!(rig.command(resolve(DoubtResolution::Retry)), None);
     assert_eq!((rig.started[0].attempt, rig.started[0].again), (2, true));
     let mut rig = doubtful();
-    rig.command(resolve(DoubtResolution::Use { value: json!(4) }));
-    assert_eq!(rig.output(), json!({"a": 4}));
+    rig.command(resolve(DoubtResolution::Use { value: exact_json!(4) }));
+    assert_eq!(rig.output(), exact_json!({"a": 4}));
     let mut rig = doubtful();
     rig.command(resolve(DoubtResolution::Fail { reason: None }));
     assert_eq!(rig.status(), WorkflowStatus::Failed);
@@ -277,14 +280,15 @@ fn f3_what_is_in_doubt_is_resolved() {
 
 #[test]
 fn f3_who_resolves_running_code_is_sent_to_the_approvals() {
-    let code = json!({"id": "c", "type": "code_execution", "language": "python", "code": "1"});
-    let mut rig = Rig::new(json!({"tasks": [code, tool("t", &[])]}));
+    let code =
+        exact_json!({"id": "c", "type": "code_execution", "language": "python", "code": "1"});
+    let mut rig = Rig::new(exact_json!({"tasks": [code, tool("t", &[])]}));
     let resolve =
         |task: &str| WorkflowCommand::Resolve { task: task.into(), how: DoubtResolution::Retry };
     let told =
         "task c is not in doubt; a call inside its code is answered with `belljar approvals`";
     assert_eq!(rig.command(resolve("c")).as_deref(), Some(told));
     assert_eq!(rig.command(resolve("t")).as_deref(), Some("task t is not in doubt"));
-    rig.done("c", json!(1));
+    rig.done("c", exact_json!(1));
     assert_eq!(rig.command(resolve("c")).as_deref(), Some("task c is not in doubt"));
 }

@@ -36,8 +36,8 @@ fn only_a_person_goes_back(rig: &Rig, base: &Machine, why: &str) -> Rig {
     rig
 }
 
-fn asking() -> Value {
-    json!({"tasks": [
+fn asking() -> JsonValue {
+    exact_json!({"tasks": [
         tool("a", &[]), tool("b", &["a"]),
         {"id": "ok", "type": "approval", "message": "?", "depends_on": ["b"]},
         tool("deploy", &["ok"]), tool("aside", &["b"]), tool("last", &["aside"])
@@ -47,15 +47,15 @@ fn asking() -> Value {
 /// The workflow with its approval open, and what it was after each input.
 fn at_the_question() -> (Rig, Machine, Machine) {
     let mut rig = Rig::new(asking());
-    rig.done("a", json!(1));
+    rig.done("a", exact_json!(1));
     let first = rig.machine.clone();
-    rig.done("b", json!(1));
+    rig.done("b", exact_json!(1));
     let asked = rig.machine.clone();
     (rig, first, asked)
 }
 
-fn task(value: Value) -> Task {
-    serde_json::from_value(value).unwrap()
+fn task(value: JsonValue) -> Task {
+    belljar_contract::json_value::from_value(value).unwrap()
 }
 
 #[test]
@@ -64,12 +64,16 @@ fn f5_a_persons_decision_is_answered_by_a_person() {
     for command in [
         WorkflowCommand::Approve { decision: decision(), value: None },
         WorkflowCommand::Reject { decision: decision(), reason: None },
-        WorkflowCommand::Modify { decision: decision(), arguments: None, value: Some(json!(1)) },
+        WorkflowCommand::Modify {
+            decision: decision(),
+            arguments: None,
+            value: Some(exact_json!(1)),
+        },
     ] {
         only_a_person(&mut at_the_question().0, &command, "only a person may answer decision");
     }
     // One that is an agent's, an agent answers.
-    let mut rig = Rig::new(json!({"tasks": [
+    let mut rig = Rig::new(exact_json!({"tasks": [
         {"id": "ok", "type": "approval", "message": "?", "by": "agent"}
     ]}));
     let yes = WorkflowCommand::Approve { decision: decision(), value: None };
@@ -81,7 +85,10 @@ fn f5_what_is_asked_about_does_not_change_meanwhile() {
     let commands = [
         WorkflowCommand::InjectTasks { tasks: vec![task(tool("c", &[]))] },
         WorkflowCommand::Skip { task: "deploy".into() },
-        WorkflowCommand::ModifyArgs { task: "deploy".into(), arguments: map(json!({"x": 1})) },
+        WorkflowCommand::ModifyArgs {
+            task: "deploy".into(),
+            arguments: map(exact_json!({"x": 1})),
+        },
         WorkflowCommand::Replan { tasks: vec![task(tool("c", &[]))], reason: None },
     ];
     for command in commands {
@@ -104,13 +111,13 @@ fn f5_agents_answer_with_nothing_more_while_a_person_is_asked() {
     let workflow = |asks: bool| {
         let mut tasks = vec![tool("a", &[])];
         tasks.extend(asks.then(
-            || json!({"id": "ok", "type": "approval", "message": "{{ state.v }}", "by": "human"}),
+            || exact_json!({"id": "ok", "type": "approval", "message": "{{ state.v }}", "by": "human"}),
         ));
-        json!({"state": {"v": 1}, "tasks": tasks,
+        exact_json!({"state": {"v": 1}, "tasks": tasks,
             "settings": {"lenient": true, "decided_by": "agent", "decisions": {"before": ["a"]}}})
     };
     let of = |rig: &Rig| rig.decision(DecisionKind::Before);
-    for value in [json!({"v": 2}), json!(1)] {
+    for value in [exact_json!({"v": 2}), exact_json!(1)] {
         let approve =
             |rig: &Rig| WorkflowCommand::Approve { decision: of(rig), value: Some(value.clone()) };
         let modify = |rig: &Rig| WorkflowCommand::Modify {
@@ -140,10 +147,10 @@ fn f5_agents_answer_with_nothing_more_while_a_person_is_asked() {
 
 #[test]
 fn f5_agents_leave_out_no_question() {
-    let inner = json!({"id": "sub", "type": "workflow", "depends_on": ["a"], "workflow": {
+    let inner = exact_json!({"id": "sub", "type": "workflow", "depends_on": ["a"], "workflow": {
         "tasks": [{"id": "ok", "type": "approval", "message": "?"}]
     }});
-    let workflow = json!({
+    let workflow = exact_json!({
         "settings": {"decided_by": "human", "decisions": {"before": ["b"], "after": ["c"]}},
         "tasks": [
             tool("a", &[]), tool("b", &["a"]), tool("c", &["a"]), tool("d", &["a"]),
@@ -162,7 +169,7 @@ fn f5_agents_leave_out_no_question() {
 
 #[test]
 fn f5_a_persons_pause_is_lifted_by_a_person() {
-    let mut rig = Rig::new(json!({"tasks": [tool("a", &[]), tool("b", &["a"])]}));
+    let mut rig = Rig::new(exact_json!({"tasks": [tool("a", &[]), tool("b", &["a"])]}));
     assert_eq!(rig.command_by("agent", WorkflowCommand::Pause), None);
     assert_eq!(rig.command_by("agent", WorkflowCommand::Continue), None);
     assert_eq!(rig.command_by("agent", WorkflowCommand::Pause), None);
@@ -173,13 +180,13 @@ fn f5_a_persons_pause_is_lifted_by_a_person() {
 
     // Nor is it lifted by going back.
     let base = rig.machine.clone();
-    rig.done("a", json!(1));
+    rig.done("a", exact_json!(1));
     rig.command(WorkflowCommand::Pause);
     assert_eq!(rig.roll_back_by("agent", base.taken(), &base), None);
     rig.fail("b");
     only_a_person(&mut rig, &WorkflowCommand::Continue, "only a person may continue it");
     // An agent's own rollback is continued by an agent.
-    rig.done("a", json!(1));
+    rig.done("a", exact_json!(1));
     assert_eq!(rig.roll_back_by("agent", base.taken(), &base), None);
     rig.fail("b");
     assert_eq!(rig.command_by("agent", WorkflowCommand::Continue), None);
@@ -202,7 +209,7 @@ fn f6_agents_go_back_behind_no_answer_and_persons_are_asked_again() {
         }
         only_a_person(&mut back, &WorkflowCommand::Continue, "only a person may continue it");
         if base.taken() == first.taken() {
-            back.done("b", json!(1));
+            back.done("b", exact_json!(1));
         }
         let again = back.decision(DecisionKind::Approval);
         assert!(!back.names().contains(&"deploy"));
@@ -217,13 +224,13 @@ fn f6_one_answer_is_used_once() {
     let (mut rig, ..) = at_the_question();
     rig.command(WorkflowCommand::Approve { decision: "d1".into(), value: None });
     let approved = rig.machine.clone();
-    rig.done("aside", json!(1));
+    rig.done("aside", exact_json!(1));
     // Under way counts: it may have happened.
     only_a_person_goes_back(&rig, &approved, "deploy was begun because a person agreed");
-    rig.done("deploy", json!(1));
+    rig.done("deploy", exact_json!(1));
     let deployed = rig.machine.clone();
     only_a_person_goes_back(&rig, &approved, "deploy was begun because a person agreed");
-    rig.done("last", json!(1));
+    rig.done("last", exact_json!(1));
     assert_eq!(rig.status(), WorkflowStatus::Completed);
     only_a_person_goes_back(&rig, &approved, "deploy was begun because a person agreed");
     // What a person agreed to had ended: nothing of it is done again.
@@ -232,7 +239,7 @@ fn f6_one_answer_is_used_once() {
 
 #[test]
 fn f6_an_answer_inside_a_container_is_used_once() {
-    let workflow = json!({"tasks": [
+    let workflow = exact_json!({"tasks": [
         {"id": "sub", "type": "workflow", "workflow": {"tasks": [
             {"id": "ok", "type": "approval", "message": "?"}, tool("in", &["ok"])
         ]}},
@@ -241,40 +248,40 @@ fn f6_an_answer_inside_a_container_is_used_once() {
     let mut rig = Rig::new(workflow);
     rig.command(WorkflowCommand::Approve { decision: "d1".into(), value: None });
     let approved = rig.machine.clone();
-    rig.done("sub/in", json!(1));
+    rig.done("sub/in", exact_json!(1));
     only_a_person_goes_back(&rig, &approved, "sub/in was begun");
     let inside = rig.machine.clone();
-    rig.done("after", json!(1));
+    rig.done("after", exact_json!(1));
     only_a_person_goes_back(&rig, &inside, "after was begun");
     let after = rig.machine.clone();
-    rig.done("aside", json!(1));
+    rig.done("aside", exact_json!(1));
     assert_eq!(rig.roll_back_by("agent", after.taken(), &after), None);
 }
 
 #[test]
 fn f6_a_decision_before_a_task_is_used_once() {
-    let mut rig = Rig::new(json!({
+    let mut rig = Rig::new(exact_json!({
         "settings": {"decided_by": "human", "decisions": {"before": ["b"]}},
         "tasks": [tool("a", &[]), tool("b", &[])]
     }));
     rig.command(WorkflowCommand::Approve { decision: "d1".into(), value: None });
     let base = rig.machine.clone();
-    rig.done("a", json!(1));
+    rig.done("a", exact_json!(1));
     only_a_person_goes_back(&rig, &base, "b was begun");
 }
 
 #[test]
 fn f6_agents_resolve_no_doubt_and_do_not_go_around_it() {
     let doubtful = || {
-        let mut rig = Rig::new(json!({"tasks": [tool("a", &[]), tool("b", &["a"])]}));
-        rig.done("a", json!(1));
+        let mut rig = Rig::new(exact_json!({"tasks": [tool("a", &[]), tool("b", &["a"])]}));
+        rig.done("a", exact_json!(1));
         let base = rig.machine.clone();
         rig.resume(|_| Repeatability::Unknown);
         (rig, base)
     };
     for how in [
         DoubtResolution::Retry,
-        DoubtResolution::Use { value: json!(1) },
+        DoubtResolution::Use { value: exact_json!(1) },
         DoubtResolution::Fail { reason: None },
     ] {
         let command = WorkflowCommand::Resolve { task: "b".into(), how };

@@ -9,10 +9,10 @@ use crate::effect::{Repeatability, TaskEnding};
 use crate::{DoubtResolution, TaskWork};
 
 /// A workflow made of random numbers; task `t<i>` depends on earlier ones only.
-fn workflow(seeds: &[u32], concurrency: usize, habits: u32) -> Value {
-    let tasks: Vec<Value> = seeds.iter().enumerate().map(|(i, seed)| task(i, *seed)).collect();
+fn workflow(seeds: &[u32], concurrency: usize, habits: u32) -> JsonValue {
+    let tasks: Vec<JsonValue> = seeds.iter().enumerate().map(|(i, seed)| task(i, *seed)).collect();
     let by = if habits & 1 == 0 { "agent" } else { "human" };
-    json!({
+    exact_json!({
         "settings": {
             "concurrency": concurrency, "decided_by": by,
             "decision_timeout_ms": if habits & 2 == 0 { Some(500) } else { None },
@@ -23,47 +23,50 @@ fn workflow(seeds: &[u32], concurrency: usize, habits: u32) -> Value {
     })
 }
 
-fn task(index: usize, seed: u32) -> Value {
+fn task(index: usize, seed: u32) -> JsonValue {
     let deps: Vec<String> =
         (0..index).filter(|dep| seed >> (dep % 16) & 3 == 1).map(|dep| format!("t{dep}")).collect();
-    let call = json!({"id": "x", "type": "mcp_tool", "tool": "s:t"});
+    let call = exact_json!({"id": "x", "type": "mcp_tool", "tool": "s:t"});
     let mut task = match seed >> 8 & 15 {
-        0 => json!({"type": "pass", "value": "{{ deps }}"}),
-        1 => json!({"type": "approval", "message": "?"}),
-        2 => json!({"type": "wait", "wait_ms": 30}),
+        0 => exact_json!({"type": "pass", "value": "{{ deps }}"}),
+        1 => exact_json!({"type": "approval", "message": "?"}),
+        2 => exact_json!({"type": "wait", "wait_ms": 30}),
         3 | 4 => {
-            json!({"type": "foreach", "items": "{{ range(5) }}", "at_once": 1 + seed % 3, "fail_fast": seed & 1 == 0, "do": call})
+            exact_json!({"type": "foreach", "items": "{{ range(5) }}", "at_once": 1 + seed % 3, "fail_fast": seed & 1 == 0, "do": call})
         }
         5 => {
-            json!({"type": "loop", "while": "loop.iteration < 4", "body": [tool("p", &[]), tool("q", &["p"])], "goto": [{"if": "loop.iteration == 1", "to": "q"}]})
+            exact_json!({"type": "loop", "while": "loop.iteration < 4", "body": [tool("p", &[]), tool("q", &["p"])], "goto": [{"if": "loop.iteration == 1", "to": "q"}]})
         }
         6 => {
-            json!({"type": "workflow", "workflow": {"settings": {"concurrency": 2}, "tasks": [tool("p", &[]), tool("q", &["p"]), tool("r", &[])]}})
+            exact_json!({"type": "workflow", "workflow": {"settings": {"concurrency": 2}, "tasks": [tool("p", &[]), tool("q", &["p"]), tool("r", &[])]}})
         }
-        7 => json!({"type": "code_execution", "language": "python", "code": "1", "files": true}),
-        _ => json!({"type": "mcp_tool", "tool": "s:t"}),
+        7 => {
+            exact_json!({"type": "code_execution", "language": "python", "code": "1", "files": true})
+        }
+        _ => exact_json!({"type": "mcp_tool", "tool": "s:t"}),
     };
     let performs = matches!(task["type"].as_str(), Some("mcp_tool" | "code_execution"));
     let fields = task.as_object_mut().unwrap();
-    fields.insert("id".into(), json!(format!("t{index}")));
-    fields.insert("depends_on".into(), json!(deps));
+    fields.insert("id".into(), exact_json!(format!("t{index}")));
+    fields.insert("depends_on".into(), exact_json!(deps));
     match seed >> 12 & 7 {
-        0 => fields.insert("on_error".into(), json!("continue")),
-        1 => fields.insert("on_error".into(), json!({"fallback": call})),
-        2 => fields.insert("when".into(), json!(if seed & 1 == 0 { "false" } else { "1 == 1" })),
-        3 => fields.insert("timeout_ms".into(), json!(40)),
+        0 => fields.insert("on_error".into(), exact_json!("continue")),
+        1 => fields.insert("on_error".into(), exact_json!({"fallback": call})),
+        2 => fields
+            .insert("when".into(), exact_json!(if seed & 1 == 0 { "false" } else { "1 == 1" })),
+        3 => fields.insert("timeout_ms".into(), exact_json!(40)),
         _ => None,
     };
     if performs {
         if seed >> 15 & 1 == 1 {
-            fields.insert("compensate".into(), json!({"tool": {"tool": "s:undo"}}));
+            fields.insert("compensate".into(), exact_json!({"tool": {"tool": "s:undo"}}));
         }
         if seed >> 16 & 3 == 1 {
-            fields.insert("idempotent".into(), json!(true));
-            fields.insert("retry".into(), json!({"attempts": 2}));
+            fields.insert("idempotent".into(), exact_json!(true));
+            fields.insert("retry".into(), exact_json!({"attempts": 2}));
         }
-        fields.insert("speculate".into(), json!(seed >> 18 & 1 == 1));
-        fields.insert("output".into(), json!({"log": "{{ [result] }}"}));
+        fields.insert("speculate".into(), exact_json!(seed >> 18 & 1 == 1));
+        fields.insert("output".into(), exact_json!({"log": "{{ [result] }}"}));
     }
     task
 }
@@ -88,8 +91,8 @@ struct World {
 }
 
 impl World {
-    fn new(dag_value: Value, concurrency: usize) -> Self {
-        let machine = Machine::begin("w", dag(dag_value), Map::new()).unwrap();
+    fn new(dag_value: JsonValue, concurrency: usize) -> Self {
+        let machine = Machine::begin("w", dag(dag_value), JsonMap::new()).unwrap();
         let first = machine.clone();
         let mut world = Self {
             machine,
@@ -198,9 +201,13 @@ impl World {
             if view.kind != "foreach" || view.status != TaskStatus::Completed {
                 continue;
             }
-            let Some(Value::Array(list)) = self.machine.result_of(&view.instance) else { continue };
+            let Some(JsonValue::Array(list)) = self.machine.result_of(&view.instance) else {
+                continue;
+            };
             for (index, value) in list.iter().enumerate() {
-                assert!(value.is_null() || *value == json!(format!("{}[{index}]", view.instance)));
+                assert!(
+                    value.is_null() || *value == exact_json!(format!("{}[{index}]", view.instance))
+                );
             }
         }
     }
@@ -212,7 +219,7 @@ impl World {
         };
         let start = self.open.remove(&key).unwrap();
         let (instance, attempt) = key;
-        let mut outcome = TaskOutcome::done(json!(instance));
+        let mut outcome = TaskOutcome::done(exact_json!(instance));
         if !well {
             let failure =
                 TaskFailure { may_have_acted: pick & 1 == 1, ..TaskFailure::new("broken", "") };
@@ -255,7 +262,9 @@ impl World {
             .map_or("nobody".to_owned(), |task| task.instance.clone());
         let decisions = self.machine.decisions();
         let decision = decisions.first().map_or("d0".to_owned(), |decision| decision.id.clone());
-        let fresh = serde_json::from_value(tool(&format!("new{}", id % 5), &["t0"])).unwrap();
+        let fresh =
+            belljar_contract::json_value::from_value(tool(&format!("new{}", id % 5), &["t0"]))
+                .unwrap();
         let command = match pick % 12 {
             0 if pick.is_multiple_of(5) => WorkflowCommand::Abort { reason: None },
             0 | 1 => WorkflowCommand::Pause,
@@ -263,12 +272,12 @@ impl World {
             4 => WorkflowCommand::InjectTasks { tasks: vec![fresh] },
             5 => WorkflowCommand::Replan { tasks: vec![fresh], reason: None },
             6 => WorkflowCommand::Skip { task },
-            7 => WorkflowCommand::ModifyArgs { task, arguments: map(json!({"k": 1})) },
+            7 => WorkflowCommand::ModifyArgs { task, arguments: map(exact_json!({"k": 1})) },
             8 => WorkflowCommand::Approve { decision, value: None },
             9 => WorkflowCommand::Reject { decision, reason: None },
             10 => WorkflowCommand::Modify {
                 decision,
-                arguments: Some(map(json!({"k": 2}))),
+                arguments: Some(map(exact_json!({"k": 2}))),
                 value: None,
             },
             _ => WorkflowCommand::Resolve { task, how: DoubtResolution::Retry },
@@ -279,7 +288,7 @@ impl World {
     /// The host dies, and another takes over from what was written.
     fn crash(&mut self, pick: u32) {
         let text = serde_json::to_string(&self.machine).unwrap();
-        self.machine = serde_json::from_str(&text).unwrap();
+        self.machine = belljar_contract::json_value::from_str(&text).unwrap();
         assert_eq!(serde_json::to_string(&self.machine).unwrap(), text);
         let under_way: Vec<(String, u32)> = self.open.keys().cloned().collect();
         let open =
@@ -383,7 +392,7 @@ impl World {
     /// The same inputs give the same bytes.
     fn replay(mut self) {
         let inputs = serde_json::to_string(&self.inputs).unwrap();
-        let inputs: Vec<MachineInput> = serde_json::from_str(&inputs).unwrap();
+        let inputs: Vec<MachineInput> = belljar_contract::json_value::from_str(&inputs).unwrap();
         for (input, effects) in inputs.into_iter().zip(self.effects) {
             let again = self.first.apply(input).unwrap();
             assert_eq!(serde_json::to_string(&again).unwrap(), effects);

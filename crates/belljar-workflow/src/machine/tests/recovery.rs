@@ -6,7 +6,7 @@ use crate::effect::{NotUndone, Repeatability, WhyNot};
 
 #[test]
 fn f3_after_a_crash_each_kind_is_taken_up_as_it_may_be() {
-    let mut rig = Rig::new(json!({"tasks": [
+    let mut rig = Rig::new(exact_json!({"tasks": [
         tool("plain", &[]), tool("readonly", &[]), tool("unsent", &[]),
         {"id": "declared", "type": "mcp_tool", "tool": "s:t", "idempotent": true},
         {"id": "code", "type": "code_execution", "language": "python", "code": "1"}
@@ -35,12 +35,12 @@ fn f3_after_a_crash_each_kind_is_taken_up_as_it_may_be() {
 
 #[test]
 fn f3_timers_and_questions_are_given_anew() {
-    let mut rig = Rig::new(json!({"tasks": [
+    let mut rig = Rig::new(exact_json!({"tasks": [
         {"id": "w", "type": "wait", "wait_ms": 5},
         {"id": "ok", "type": "approval", "message": "?", "decide_within_ms": 9}
     ]}));
     let text = serde_json::to_string(&rig.machine).unwrap();
-    let mut machine: Machine = serde_json::from_str(&text).unwrap();
+    let mut machine: Machine = belljar_contract::json_value::from_str(&text).unwrap();
     let effects = machine
         .apply(MachineInput { now_ms: 1, what: InputKind::Resumed { open: vec![] } })
         .unwrap();
@@ -52,7 +52,7 @@ fn f3_timers_and_questions_are_given_anew() {
 
 #[test]
 fn f3_what_was_being_stopped_stays_stopped() {
-    let mut rig = Rig::new(json!({"tasks": [tool("a", &[]), tool("b", &[])]}));
+    let mut rig = Rig::new(exact_json!({"tasks": [tool("a", &[]), tool("b", &[])]}));
     rig.command(WorkflowCommand::Abort { reason: None });
     rig.resume(|_| Repeatability::Unknown);
     assert_eq!((rig.status(), rig.names().len()), (WorkflowStatus::Aborted, 0));
@@ -61,13 +61,14 @@ fn f3_what_was_being_stopped_stays_stopped() {
 /// Older versions went on with it while the workflow was paused, and journals of theirs say so.
 #[test]
 fn f3_what_has_ended_though_it_was_parked_is_not_in_doubt() {
-    let code = json!({"id": "a", "type": "code_execution", "language": "bash", "code": "true"});
-    let mut rig = Rig::new(json!({"tasks": [code, tool("b", &["a"])]}));
+    let code =
+        exact_json!({"id": "a", "type": "code_execution", "language": "bash", "code": "true"});
+    let mut rig = Rig::new(exact_json!({"tasks": [code, tool("b", &["a"])]}));
     let base = rig.machine.clone();
     rig.command(WorkflowCommand::Pause);
     rig.resume(|_| Repeatability::Harmless);
     assert_eq!(rig.names().len(), 0);
-    let outcome = TaskOutcome::done(json!(1));
+    let outcome = TaskOutcome::done(exact_json!(1));
     rig.give(InputKind::Ended { instance: "a".into(), attempt: 1, outcome });
     rig.roll_back(base.taken(), &base);
     let report = rig.events.iter().find_map(|event| {
@@ -81,7 +82,7 @@ fn f3_what_has_ended_though_it_was_parked_is_not_in_doubt() {
 #[test]
 fn f5_what_a_pause_keeps_from_going_on_can_be_stopped() {
     let paused = || {
-        let mut rig = Rig::new(json!({"tasks": [tool("a", &[]), tool("b", &["a"])]}));
+        let mut rig = Rig::new(exact_json!({"tasks": [tool("a", &[]), tool("b", &["a"])]}));
         let base = rig.machine.clone();
         rig.command(WorkflowCommand::Pause);
         rig.resume(|_| Repeatability::Harmless);
@@ -106,24 +107,24 @@ fn f5_what_a_pause_keeps_from_going_on_can_be_stopped() {
     assert_eq!((rig.names(), rig.started[0].again), (vec!["a"], true));
 }
 
-fn undoable() -> Value {
+fn undoable() -> JsonValue {
     let task = |id: &str, deps: &[&str]| {
-        json!({"id": id, "type": "mcp_tool", "tool": "s:make", "depends_on": deps, "arguments": {"n": id},
+        exact_json!({"id": id, "type": "mcp_tool", "tool": "s:make", "depends_on": deps, "arguments": {"n": id},
             "output": {"log": ["{{ result }}"]},
             "compensate": {"tool": {"tool": "s:unmake", "arguments": {"was": "{{ result }}", "n": "{{ args.n }}"}}}})
     };
-    json!({"reducers": {"log": "append"}, "tasks": [task("a", &[]), task("b", &["a"]), tool("c", &["b"]), task("d", &["c"]), task("e", &["d"])]})
+    exact_json!({"reducers": {"log": "append"}, "tasks": [task("a", &[]), task("b", &["a"]), tool("c", &["b"]), task("d", &["c"]), task("e", &["d"])]})
 }
 
 #[test]
 fn f6_a_rollback_undoes_in_reverse_and_reports_the_rest() {
     let mut rig = Rig::new(undoable());
-    rig.done("a", json!(1));
+    rig.done("a", exact_json!(1));
     let (to, base) = (rig.machine.taken(), rig.machine.clone());
-    rig.done("b", json!(2));
-    rig.done("c", json!(3));
-    rig.done("d", json!(4));
-    rig.done("e", json!(5));
+    rig.done("b", exact_json!(2));
+    rig.done("c", exact_json!(3));
+    rig.done("d", exact_json!(4));
+    rig.done("e", exact_json!(5));
     assert_eq!(rig.status(), WorkflowStatus::Completed);
     let told = rig.machine.last_event();
 
@@ -131,14 +132,14 @@ fn f6_a_rollback_undoes_in_reverse_and_reports_the_rest() {
     assert_eq!(rig.acks.last().unwrap().refused, None);
     assert_eq!(rig.names(), ["e~undo"]);
     assert_eq!(rig.command(WorkflowCommand::Pause), Some("the workflow is rolling back".into()));
-    rig.done("e~undo", json!(null));
+    rig.done("e~undo", exact_json!(null));
     let crate::TaskWork::McpTool(call) = &rig.started[0].work else { panic!("tool") };
     assert_eq!(
         (call.tool.as_str(), &call.arguments),
-        ("s:unmake", &map(json!({"was": 4, "n": "d"})))
+        ("s:unmake", &map(exact_json!({"was": 4, "n": "d"})))
     );
     rig.fail("d~undo");
-    rig.done("b~undo", json!(null));
+    rig.done("b~undo", exact_json!(null));
 
     let report = rig.machine.last_rollback().unwrap().clone();
     assert_eq!((report.to, report.branch, report.undone), (to, 1, vec!["e".into(), "b".into()]));
@@ -166,7 +167,7 @@ fn f6_a_rollback_undoes_in_reverse_and_reports_the_rest() {
     rig.finish = None;
     rig.command(WorkflowCommand::Continue);
     assert_eq!(rig.names(), ["b"]);
-    rig.run_out(|_| TaskOutcome::done(json!(0)));
+    rig.run_out(|_| TaskOutcome::done(exact_json!(0)));
     assert_eq!(rig.status(), WorkflowStatus::Completed);
 }
 
@@ -174,13 +175,13 @@ fn f6_a_rollback_undoes_in_reverse_and_reports_the_rest() {
 fn f6_what_runs_is_stopped_first_and_counts() {
     let mut rig = Rig::new(undoable());
     let (to, base) = (rig.machine.taken(), rig.machine.clone());
-    rig.done("a", json!(1));
+    rig.done("a", exact_json!(1));
     rig.roll_back(to, &base);
     assert_eq!(rig.cancelled, ["b"]);
     // It could not be stopped: so it is undone.
-    rig.done("b", json!(2));
-    rig.done("b~undo", json!(null));
-    rig.done("a~undo", json!(null));
+    rig.done("b", exact_json!(2));
+    rig.done("b~undo", exact_json!(null));
+    rig.done("a~undo", exact_json!(null));
     assert_eq!(rig.machine.last_rollback().unwrap().undone, ["b", "a"]);
     // What ran at the checkpoint runs again.
     rig.command(WorkflowCommand::Continue);
@@ -191,8 +192,8 @@ fn f6_what_runs_is_stopped_first_and_counts() {
 fn f6_a_crash_while_going_back() {
     let mut rig = Rig::new(undoable());
     let (to, base) = (rig.machine.taken(), rig.machine.clone());
-    rig.done("a", json!(1));
-    rig.done("b", json!(1));
+    rig.done("a", exact_json!(1));
+    rig.done("b", exact_json!(1));
     rig.roll_back(to, &base);
     rig.answer(
         "c",
@@ -202,7 +203,7 @@ fn f6_a_crash_while_going_back() {
         }),
     );
     rig.resume(|_| Repeatability::Unknown);
-    rig.done("a~undo", json!(null));
+    rig.done("a~undo", exact_json!(null));
     let report = rig.machine.last_rollback().unwrap();
     let why: Vec<(&str, WhyNot)> =
         report.not_undone.iter().map(|left| (left.instance.as_str(), left.why)).collect();
@@ -211,13 +212,13 @@ fn f6_a_crash_while_going_back() {
 
 #[test]
 fn f6_decisions_and_timers_come_back_under_new_numbers() {
-    let mut rig = Rig::new(json!({"tasks": [
+    let mut rig = Rig::new(exact_json!({"tasks": [
         {"id": "ok", "type": "approval", "message": "?", "decide_within_ms": 100}, tool("a", &["ok"])
     ]}));
     let (to, base) = (rig.machine.taken(), rig.machine.clone());
     rig.command(WorkflowCommand::Approve { decision: "d1".into(), value: None });
     rig.now += 1000;
-    rig.done("a", json!(1));
+    rig.done("a", exact_json!(1));
     rig.roll_back(to, &base);
     let decision = rig.machine.decisions().remove(0);
     assert_ne!(decision.id, "d1");
@@ -245,17 +246,17 @@ fn f3_what_its_performer_doubts_is_asked_about() {
             TaskFailure { in_doubt: true, may_have_acted: true, ..TaskFailure::new("lost", "") };
         TaskOutcome::failed(failure)
     };
-    let mut rig = Rig::new(json!({"tasks": [tool("a", &[]), tool("b", &["a"])]}));
+    let mut rig = Rig::new(exact_json!({"tasks": [tool("a", &[]), tool("b", &["a"])]}));
     rig.answer("a", doubt());
     assert_eq!((rig.task("a"), rig.names().len()), (TaskStatus::InDoubt, 0));
     let retry = WorkflowCommand::Resolve { task: "a".into(), how: DoubtResolution::Retry };
     assert_eq!(rig.command(retry), None);
     rig.answer("a", doubt());
-    let how = DoubtResolution::Use { value: json!(7) };
+    let how = DoubtResolution::Use { value: exact_json!(7) };
     assert_eq!(rig.command(WorkflowCommand::Resolve { task: "a".into(), how }), None);
     assert_eq!((rig.task("a"), rig.names()), (TaskStatus::Completed, vec!["b"]));
     // One that does no harm twice is simply a failure.
-    let mut rig = Rig::new(json!({"tasks": [
+    let mut rig = Rig::new(exact_json!({"tasks": [
         {"id": "a", "type": "mcp_tool", "tool": "s:t", "idempotent": true}
     ]}));
     rig.answer("a", doubt());
@@ -265,11 +266,11 @@ fn f3_what_its_performer_doubts_is_asked_about() {
 /// a → b → c is done and rolled back to where only a was: b is started in that checkpoint's input.
 fn back_before_b() -> Rig {
     let mut rig =
-        Rig::new(json!({"tasks": [tool("a", &[]), tool("b", &["a"]), tool("c", &["b"])]}));
-    rig.done("a", json!(1));
+        Rig::new(exact_json!({"tasks": [tool("a", &[]), tool("b", &["a"]), tool("c", &["b"])]}));
+    rig.done("a", exact_json!(1));
     let (to, base) = (rig.machine.taken(), rig.machine.clone());
-    rig.done("b", json!(2));
-    rig.done("c", json!(3));
+    rig.done("b", exact_json!(2));
+    rig.done("c", exact_json!(3));
     rig.roll_back(to, &base);
     rig.finish = None;
     assert_eq!((rig.status(), rig.task("b")), (WorkflowStatus::Paused, TaskStatus::Ready));
@@ -279,65 +280,65 @@ fn back_before_b() -> Rig {
 #[test]
 fn bug_3_what_is_ready_after_a_rollback_is_replanned_away() {
     let mut rig = back_before_b();
-    let tasks = vec![serde_json::from_value(tool("z", &["a"])).unwrap()];
+    let tasks = vec![belljar_contract::json_value::from_value(tool("z", &["a"])).unwrap()];
     assert_eq!(rig.command(WorkflowCommand::Replan { tasks, reason: None }), None);
     rig.command(WorkflowCommand::Continue);
     assert_eq!(rig.names(), ["z"]);
-    rig.done("z", json!(9));
-    assert_eq!((rig.output(), rig.status()), (json!({"z": 9}), WorkflowStatus::Completed));
+    rig.done("z", exact_json!(9));
+    assert_eq!((rig.output(), rig.status()), (exact_json!({"z": 9}), WorkflowStatus::Completed));
 }
 
 #[test]
 fn bug_3_arguments_of_what_is_ready_after_a_rollback_change() {
     let mut rig = back_before_b();
-    let arguments = map(json!({"k": 7}));
+    let arguments = map(exact_json!({"k": 7}));
     assert_eq!(rig.command(WorkflowCommand::ModifyArgs { task: "b".into(), arguments }), None);
     rig.command(WorkflowCommand::Continue);
     let crate::TaskWork::McpTool(call) = &rig.started[0].work else { panic!("tool") };
-    assert_eq!((rig.started[0].attempt, &call.arguments["k"]), (1, &json!(7)));
+    assert_eq!((rig.started[0].attempt, &call.arguments["k"]), (1, &exact_json!(7)));
 }
 
 #[test]
 fn bug_3_an_attempt_before_the_checkpoint_counts_after_a_rollback() {
     let mut task = tool("b", &["a"]);
-    task["retry"] = json!({"attempts": 2, "even_if_not_idempotent": true});
-    let mut rig = Rig::new(json!({"tasks": [tool("a", &[]), task, tool("c", &[])]}));
-    rig.done("a", json!(1));
+    task["retry"] = exact_json!({"attempts": 2, "even_if_not_idempotent": true});
+    let mut rig = Rig::new(exact_json!({"tasks": [tool("a", &[]), task, tool("c", &[])]}));
+    rig.done("a", exact_json!(1));
     rig.fail("b");
     rig.tick();
     assert_eq!(rig.started.back().unwrap().attempt, 2);
-    rig.done("c", json!(3));
+    rig.done("c", exact_json!(3));
     let (to, base) = (rig.machine.taken(), rig.machine.clone());
-    rig.done("b", json!(2));
+    rig.done("b", exact_json!(2));
     rig.roll_back(to, &base);
-    let arguments = map(json!({"k": 7}));
+    let arguments = map(exact_json!({"k": 7}));
     let refused = rig.command(WorkflowCommand::ModifyArgs { task: "b".into(), arguments });
     assert_eq!(refused, Some("task b has begun".into()));
 }
 
 #[test]
 fn bug_3_a_fork_that_is_paused_takes_other_arguments_for_what_it_begins() {
-    let mut rig = Rig::new(json!({"tasks": [tool("a", &[]), tool("b", &["a"])]}));
-    rig.done("a", json!(1));
+    let mut rig = Rig::new(exact_json!({"tasks": [tool("a", &[]), tool("b", &["a"])]}));
+    rig.done("a", exact_json!(1));
     rig.command(WorkflowCommand::Pause);
     rig.resume(|_| Repeatability::NotBegun);
-    let arguments = map(json!({"k": 7}));
+    let arguments = map(exact_json!({"k": 7}));
     assert_eq!(rig.command(WorkflowCommand::ModifyArgs { task: "b".into(), arguments }), None);
     assert!(rig.names().is_empty());
     rig.command(WorkflowCommand::Continue);
     let crate::TaskWork::McpTool(call) = &rig.started[0].work else { panic!("tool") };
-    assert_eq!((rig.started[0].again, &call.arguments["k"]), (false, &json!(7)));
+    assert_eq!((rig.started[0].again, &call.arguments["k"]), (false, &exact_json!(7)));
 }
 
 /// A task that used a session, and what is to be done about that.
-fn in_session(value: Value, undo: crate::SessionUndo) -> TaskOutcome {
+fn in_session(value: JsonValue, undo: crate::SessionUndo) -> TaskOutcome {
     TaskOutcome { read_only: true, undo: Some(Box::new(undo)), ..TaskOutcome::done(value) }
 }
 
 #[test]
 fn bug_1_a_rollback_restores_sandboxes_last_first_and_names_those_it_cannot() {
     let run = |id: &str, deps: &[&str]| {
-        json!({"id": id, "type": "sandbox", "do": "execute", "sandbox_id": "s1", "code": "x += 1",
+        exact_json!({"id": id, "type": "sandbox", "do": "execute", "sandbox_id": "s1", "code": "x += 1",
             "depends_on": deps})
     };
     let before = |checkpoint: &str| {
@@ -345,20 +346,20 @@ fn bug_1_a_rollback_restores_sandboxes_last_first_and_names_those_it_cannot() {
         crate::SessionUndo::By(crate::TaskWork::RestoreSandbox { sandbox_id, checkpoint })
     };
     let mut rig = Rig::new(
-        json!({"tasks": [run("a", &[]), run("b", &["a"]), run("c", &["b"]), run("d", &["c"])]}),
+        exact_json!({"tasks": [run("a", &[]), run("b", &["a"]), run("c", &["b"]), run("d", &["c"])]}),
     );
-    rig.answer("a", in_session(json!(1), before("p1")));
+    rig.answer("a", in_session(exact_json!(1), before("p1")));
     let (to, base) = (rig.machine.taken(), rig.machine.clone());
-    rig.answer("b", in_session(json!(2), before("p2")));
+    rig.answer("b", in_session(exact_json!(2), before("p2")));
     let gone = TaskFailure::new("sandbox.destroyed", "sandbox s1 was destroyed");
-    rig.answer("c", in_session(json!(3), crate::SessionUndo::Not(gone.clone())));
-    rig.answer("d", in_session(json!(4), before("p4")));
+    rig.answer("c", in_session(exact_json!(3), crate::SessionUndo::Not(gone.clone())));
+    rig.answer("d", in_session(exact_json!(4), before("p4")));
     rig.roll_back(to, &base);
     let crate::TaskWork::RestoreSandbox { checkpoint, .. } = &rig.started[0].work else { panic!() };
     assert_eq!((rig.names(), checkpoint.as_str()), (vec!["d~undo"], "p4"));
     rig.fail("d~undo");
     assert_eq!(rig.names(), ["b~undo"]);
-    rig.done("b~undo", json!(null));
+    rig.done("b~undo", exact_json!(null));
     let report = rig.machine.last_rollback().unwrap();
     assert_eq!(report.undone, ["b"]);
     let left: Vec<_> = report.not_undone.iter().map(|left| (&*left.instance, left.why)).collect();
@@ -368,14 +369,15 @@ fn bug_1_a_rollback_restores_sandboxes_last_first_and_names_those_it_cannot() {
 
 #[test]
 fn a9_what_code_puts_into_state_is_merged_into_the_context() {
-    let code = json!({"id": "a", "type": "code_execution", "language": "python", "code": "1"});
-    let output = json!("{{ state.context }}");
-    let mut rig = Rig::new(json!({"tasks": [code], "output": output}));
-    let state = map(json!({"found": [1, 2]}));
-    rig.answer("a", TaskOutcome { state, ..TaskOutcome::done(json!(null)) });
-    assert_eq!(rig.output(), json!({"found": [1, 2]}));
-    let mut rig = Rig::new(json!({"state": {"context": {"kept": 1}}, "tasks": [code]}));
-    let state = map(json!({"found": 1}));
-    rig.answer("a", TaskOutcome { state, ..TaskOutcome::done(json!(null)) });
-    assert_eq!(rig.machine.state()["context"], json!({"kept": 1, "found": 1}));
+    let code =
+        exact_json!({"id": "a", "type": "code_execution", "language": "python", "code": "1"});
+    let output = exact_json!("{{ state.context }}");
+    let mut rig = Rig::new(exact_json!({"tasks": [code], "output": output}));
+    let state = map(exact_json!({"found": [1, 2]}));
+    rig.answer("a", TaskOutcome { state, ..TaskOutcome::done(exact_json!(null)) });
+    assert_eq!(rig.output(), exact_json!({"found": [1, 2]}));
+    let mut rig = Rig::new(exact_json!({"state": {"context": {"kept": 1}}, "tasks": [code]}));
+    let state = map(exact_json!({"found": 1}));
+    rig.answer("a", TaskOutcome { state, ..TaskOutcome::done(exact_json!(null)) });
+    assert_eq!(rig.machine.state()["context"], exact_json!({"kept": 1, "found": 1}));
 }

@@ -3,13 +3,17 @@
 //!
 //! Only a person at a terminal is asked. The answer is read from the terminal, never from the code
 //! or its input, and counts only for the question that was on the screen when it was typed. A yes
-//! counts only if all arguments were on the screen.
+//! counts only if all arguments were on the screen. Calls that wait at once are one question, so that a loop
+//! does not ask once per round.
+
+mod gathered;
 
 use std::{
     collections::VecDeque,
     io,
     io::{BufRead as _, IsTerminal as _, Write as _},
     sync::Arc,
+    time::Duration,
 };
 
 use belljar_contract::{ApprovalId, ConsentRule, ConsentScope, Verdict, decision_command};
@@ -124,59 +128,138 @@ impl CallObserver for PromptingObserver {
     }
 }
 
-/// Asks one question after the other, until the sender is gone.
+/// How long calls are gathered into one question after the last of them.
+const GATHERING: Duration = Duration::from_millis(100);
+
+/// Asks about the calls that wait, until the sender is gone.
 async fn run_prompts(decisions: Decisions, mut heard: mpsc::UnboundedReceiver<ApprovalNews>) {
     let (typed, mut answers) = mpsc::unbounded_channel();
-    let mut waiting: VecDeque<ApprovalNotice> = VecDeque::new();
-    // The question that is being answered; reading a line cannot be cancelled.
-    let mut open: Option<ApprovalId> = None;
-    // How much of the current question was on the screen.
-    let mut seen = Extent::InPart;
+    let mut queue = PromptQueue::new(decisions, typed);
     loop {
-        if let (None, Some(next)) = (&open, waiting.front()) {
-            seen = show_question(next, seen);
-            read_answer(next.asked.id.clone(), typed.clone());
-            open = Some(next.asked.id.clone());
-        }
+        let is_next = queue.open.is_none() && !queue.waiting.is_empty();
         tokio::select! {
             news = heard.recv() => match news {
                 None => return,
-                Some(ApprovalNews::Waits(notice)) => waiting.push_back(*notice),
-                Some(ApprovalNews::Over(id)) => {
-                    let was_open = waiting.front().is_some_and(|front| front.asked.id == id);
-                    waiting.retain(|notice| notice.asked.id != id);
-                    if was_open && open.as_ref() == Some(&id) {
-                        print_line("decided elsewhere, or expired; press Enter to continue");
-                    }
-                }
+                Some(ApprovalNews::Waits(notice)) => queue.waiting.push_back(*notice),
+                Some(ApprovalNews::Over(id)) => queue.forget(&id),
             },
-            Some(TypedLine { id, line }) = answers.recv() => {
-                open = None;
-                if waiting.front().is_none_or(|front| front.asked.id != id) {
-                    seen = Extent::InPart;
-                    continue;
-                }
-                let scopes = waiting.front().map(|front| front.scopes.clone());
-                match Reply::read(line.as_deref(), seen, &scopes.unwrap_or_default()) {
-                    Reply::Unclear => {}
-                    Reply::ShowAll => seen = Extent::Whole,
-                    reply @ (Reply::Decided(_) | Reply::Gone) => {
-                        let front = waiting.pop_front();
-                        if let Some(notice) = front {
-                            apply_reply(&decisions, &notice, reply).await;
-                        }
-                        seen = Extent::InPart;
-                    }
-                }
-            }
+            Some(TypedLine { ids, line }) = answers.recv() => queue.take(&ids, line.as_deref()).await,
+            () = tokio::time::sleep(GATHERING), if is_next => queue.ask(),
         }
     }
 }
 
-/// A typed line, and the question it answers.
+/// The calls that wait for this person, and the question on the screen.
+struct PromptQueue {
+    decisions: Decisions,
+    waiting: VecDeque<ApprovalNotice>,
+    /// The calls of the question that is being answered; reading a line cannot be cancelled.
+    open: Option<Vec<ApprovalId>>,
+    /// How much of the current question was on the screen.
+    seen: Extent,
+    /// The person wants to answer for each of the calls that wait.
+    is_each: bool,
+    typed: mpsc::UnboundedSender<TypedLine>,
+}
+
+impl PromptQueue {
+    fn new(decisions: Decisions, typed: mpsc::UnboundedSender<TypedLine>) -> Self {
+        let (waiting, open, seen) = (VecDeque::new(), None, Extent::InPart);
+        Self { decisions, waiting, open, seen, is_each: false, typed }
+    }
+
+    /// Shows the next question: about all calls that wait, or about the first.
+    fn ask(&mut self) {
+        let style = TextStyle::of_stderr();
+        let all = if self.is_each { None } else { gathered::question(&self.waiting, style) };
+        let Some(next) = self.waiting.front() else { return };
+        let asked = match all {
+            Some(text) => {
+                print_question(&text);
+                self.waiting.iter().map(|notice| notice.asked.id.clone()).collect()
+            }
+            None => {
+                self.seen = show_question(next, self.seen);
+                vec![next.asked.id.clone()]
+            }
+        };
+        read_answer(asked.clone(), self.typed.clone());
+        self.open = Some(asked);
+    }
+
+    /// A call was decided elsewhere, or expired, or was answered here.
+    fn forget(&mut self, id: &ApprovalId) {
+        let before = self.waiting.len();
+        self.waiting.retain(|notice| notice.asked.id != *id);
+        let is_shown = self.open.as_ref().is_some_and(|open| open.contains(id));
+        if !is_shown || self.waiting.len() == before {
+            return;
+        }
+        let open = self.open.iter().flatten();
+        let left = open.filter(|id| self.is_waiting(id)).count();
+        match left {
+            0 => print_line("decided elsewhere, or expired; press Enter to continue"),
+            _ => print_line(&format!("{id} was decided elsewhere, or expired; {left} are left")),
+        }
+    }
+
+    fn is_waiting(&self, id: &ApprovalId) -> bool {
+        self.waiting.iter().any(|notice| notice.asked.id == *id)
+    }
+
+    /// Takes a line that was typed while these calls were on the screen.
+    async fn take(&mut self, ids: &[ApprovalId], line: Option<&str>) {
+        self.open = None;
+        if let [id] = ids {
+            self.take_one(id, line).await;
+        } else {
+            self.take_all(ids, line).await;
+        }
+        self.is_each &= !self.waiting.is_empty();
+    }
+
+    async fn take_one(&mut self, id: &ApprovalId, line: Option<&str>) {
+        let Some(front) = self.waiting.front().filter(|front| front.asked.id == *id) else {
+            self.seen = Extent::InPart;
+            return;
+        };
+        match Reply::read(line, self.seen, &front.scopes) {
+            Reply::Unclear => {}
+            Reply::ShowAll => self.seen = Extent::Whole,
+            reply @ (Reply::Decided(_) | Reply::Gone) => {
+                if let Some(notice) = self.waiting.pop_front() {
+                    apply_reply(&self.decisions, &notice, reply).await;
+                }
+                self.seen = Extent::InPart;
+            }
+        }
+    }
+
+    /// Answers for all calls that were shown and still wait. Calls that came later are not among them.
+    async fn take_all(&mut self, ids: &[ApprovalId], line: Option<&str>) {
+        let verdict = match gathered::GatheredReply::read(line) {
+            gathered::GatheredReply::Unclear => return,
+            gathered::GatheredReply::Each => {
+                self.is_each = true;
+                return;
+            }
+            gathered::GatheredReply::Gone => None,
+            gathered::GatheredReply::All(verdict) => Some(verdict),
+        };
+        let (shown, later): (VecDeque<_>, VecDeque<_>) =
+            self.waiting.drain(..).partition(|notice| ids.contains(&notice.asked.id));
+        self.waiting = later;
+        for notice in shown {
+            let reply = verdict.clone().map_or(Reply::Gone, Reply::Decided);
+            apply_reply(&self.decisions, &notice, reply).await;
+        }
+    }
+}
+
+/// A typed line, and the calls that were on the screen.
 #[derive(Debug)]
 struct TypedLine {
-    id: ApprovalId,
+    ids: Vec<ApprovalId>,
     /// `None` at the end of input.
     line: Option<String>,
 }
@@ -224,7 +307,8 @@ const fn key(scope: ConsentScope) -> Option<&'static str> {
 
 async fn apply_reply(decisions: &Decisions, notice: &ApprovalNotice, reply: Reply) {
     let Reply::Decided(verdict) = reply else {
-        let command = decision_command("approve", &notice.asked.id, notice.project.as_deref());
+        let (project, state) = (notice.project.as_deref(), notice.state_dir.as_deref());
+        let command = decision_command("approve", &notice.asked.id, project, state);
         let text = format!("decide in another terminal: {} (or deny)", visible(&command));
         return print_line(&text);
     };
@@ -242,10 +326,14 @@ async fn apply_reply(decisions: &Decisions, notice: &ApprovalNotice, reply: Repl
 fn show_question(notice: &ApprovalNotice, wanted: Extent) -> Extent {
     let style = TextStyle::of_stderr();
     let (question, shown) = question(notice, wanted, style);
+    print_question(&question);
+    shown
+}
+
+fn print_question(text: &str) {
     // Lines typed before the question was visible are not answers to it.
     let _ = rustix::termios::tcflush(io::stdin(), rustix::termios::QueueSelector::IFlush);
-    let _ = io::stderr().write_all(question.as_bytes());
-    shown
+    let _ = io::stderr().write_all(text.as_bytes());
 }
 
 fn question(notice: &ApprovalNotice, wanted: Extent, style: TextStyle) -> (String, Extent) {
@@ -291,12 +379,12 @@ fn wider_choices(notice: &ApprovalNotice) -> (String, String) {
 }
 
 /// Reads one line on a separate thread, which ends with the process if nothing is typed.
-fn read_answer(id: ApprovalId, typed: mpsc::UnboundedSender<TypedLine>) {
+fn read_answer(ids: Vec<ApprovalId>, typed: mpsc::UnboundedSender<TypedLine>) {
     std::thread::spawn(move || {
         let mut line = String::new();
         let read = io::stdin().lock().read_line(&mut line);
         let line = read.is_ok_and(|bytes| bytes > 0).then_some(line);
-        let _ = typed.send(TypedLine { id, line });
+        let _ = typed.send(TypedLine { ids, line });
     });
 }
 

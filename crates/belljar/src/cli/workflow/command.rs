@@ -4,6 +4,7 @@
 use std::{io, io::Write as _, process::ExitCode, time::Duration};
 
 use anyhow::bail;
+use belljar_contract::{JsonValue, exact_json};
 use belljar_project::{
     CommandOutcome, CommandResult, ProjectWorkflows, WorkflowPermissions, check_command,
     is_looked_after, new_command_id, now_ms,
@@ -12,7 +13,6 @@ use belljar_workflow::{
     DoubtResolution, SqliteWorkflowStore, Task, WorkflowCommand, WorkflowStore as _, Workflows,
 };
 use belljar_workflow_formats::{self as formats, CodeExecution, FormatOptions};
-use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -78,7 +78,7 @@ pub(super) async fn send_command(
 
 /// The command that the arguments describe.
 fn workflow_command(spec: &WorkflowCommandSpec) -> anyhow::Result<WorkflowCommand> {
-    let json = |what, given: &Option<String>| -> anyhow::Result<Option<Value>> {
+    let json = |what, given: &Option<String>| -> anyhow::Result<Option<JsonValue>> {
         given.as_ref().map(|given| json_or_file(what, given)).transpose()
     };
     Ok(match spec {
@@ -87,7 +87,7 @@ fn workflow_command(spec: &WorkflowCommandSpec) -> anyhow::Result<WorkflowComman
         WorkflowCommandSpec::Continue => WorkflowCommand::Continue,
         WorkflowCommandSpec::Skip { task } => WorkflowCommand::Skip { task: task.clone() },
         WorkflowCommandSpec::ModifyArgs { task, arguments } => {
-            let Value::Object(arguments) = json_or_file("modify-args", arguments)? else {
+            let JsonValue::Object(arguments) = json_or_file("modify-args", arguments)? else {
                 bail!("modify-args: the arguments must be a JSON object");
             };
             WorkflowCommand::ModifyArgs { task: task.clone(), arguments }
@@ -140,7 +140,7 @@ fn print_command_result(
         CommandOutcome::NotYet => ("queued", None),
     };
     if as_json {
-        print_json(&json!({ "command": result.id, "status": status, "reason": why }))?;
+        print_json(&exact_json!({ "command": result.id, "status": status, "reason": why }))?;
     } else {
         match why {
             Some(why) => writeln!(io::stderr(), "refused: {why}")?,

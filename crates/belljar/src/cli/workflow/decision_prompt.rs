@@ -3,6 +3,7 @@
 //! The answer is read from the terminal and counts only for the question that was on the screen
 //! when it was typed. Nothing in the workflow can answer it.
 
+use belljar_contract::json_value;
 use std::{
     collections::VecDeque,
     io,
@@ -136,7 +137,7 @@ fn read(decision: &WorkflowDecision, line: Option<&str>) -> Option<WorkflowComma
         let how = match line {
             "retry" => DoubtResolution::Retry,
             "fail" => DoubtResolution::Fail { reason: None },
-            json => DoubtResolution::Use { value: serde_json::from_str(json).ok()? },
+            json => DoubtResolution::Use { value: json_value::parse(json).ok()? },
         };
         return Some(WorkflowCommand::Resolve { task, how });
     }

@@ -3,12 +3,12 @@
 use std::{fs, io, io::Write as _, path::Path, process::ExitCode};
 
 use anyhow::Context as _;
+use belljar_contract::exact_json;
 use belljar_project::{Project, check_workflow};
 use belljar_workflow::{Action, DagFault as CheckFault, DagFaults, Task};
 use belljar_workflow_formats::{
     self as formats, CodeExecution, FileFault, Format, FormatOptions, ParsedWorkflow,
 };
-use serde_json::json;
 
 use crate::cli::{
     arguments::WorkflowValidateArguments,
@@ -121,7 +121,7 @@ impl FileFaults {
     /// Prints all faults; the exit code says that the file is not valid.
     pub(super) fn print(&self, as_json: bool) -> anyhow::Result<ExitCode> {
         if as_json {
-            print_json(&json!({ "valid": false, "faults": self.0 }))?;
+            print_json(&exact_json!({ "valid": false, "faults": self.0 }))?;
         } else {
             let style = TextStyle::of_stderr();
             for fault in &self.0 {
@@ -191,7 +191,7 @@ pub(super) async fn validate(
     let needs_shell = WorkflowFile::load(&arguments.file, CodeExecution::On)?.is_err();
     if arguments.json {
         let read = &file.read;
-        print_json(&json!({
+        print_json(&exact_json!({
             "valid": true,
             "name": read.dag.name,
             "format": read.format,

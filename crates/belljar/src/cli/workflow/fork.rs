@@ -3,9 +3,9 @@
 use std::{io, io::Write as _, process::ExitCode};
 
 use anyhow::bail;
+use belljar_contract::exact_json;
 use belljar_project::{Project, check_workflow_id, new_workflow_id, now_ms};
 use belljar_workflow::{WorkflowError, WorkflowStoreError};
-use serde_json::json;
 
 use super::{find_workflow, host::WorkflowContext, stored_workflows};
 use crate::cli::{
@@ -31,7 +31,7 @@ pub(super) async fn fork(
         Err(error) => return Err(error.into()),
     };
     if arguments.json {
-        print_json(&json!({ "id": new_id, "parent": id, "checkpoint": at }))?;
+        print_json(&exact_json!({ "id": new_id, "parent": id, "checkpoint": at }))?;
     } else {
         writeln!(io::stdout(), "{new_id}")?;
         writeln!(

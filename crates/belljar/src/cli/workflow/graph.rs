@@ -52,17 +52,17 @@ fn colour(status: TaskStatus) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use belljar_contract::{JsonMap, JsonValue};
     use belljar_workflow::{Action, Dag, Machine, Task};
-    use serde_json::{Map, Value};
 
     #[test]
     fn f1_a_graph_names_tasks_and_what_they_depend_on() {
-        let pass = || Action::Pass { value: Value::Null };
+        let pass = || Action::Pass { value: JsonValue::Null };
         let mut second = Task::new("b", pass());
         second.depends_on = vec!["a".to_owned()];
         let tasks = vec![Task::new("a", pass()), second];
         let dag = Dag { name: "say \"hi\"".to_owned(), tasks, ..Dag::default() };
-        let machine = Machine::begin("flow", dag, Map::new()).expect("it is well formed");
+        let machine = Machine::begin("flow", dag, JsonMap::new()).expect("it is well formed");
         insta::assert_snapshot!(super::dot(&machine), @r#"
         digraph workflow {
           rankdir=LR;

@@ -13,7 +13,10 @@ use std::{
 };
 
 use anyhow::{Context as _, anyhow, bail};
-use belljar_contract::{ApprovalId, CommitExecutable, RunResult, WorkflowStatus, resolved_path};
+use belljar_contract::{
+    ApprovalId, CommitExecutable, JsonMap, JsonValue, RunResult, WorkflowStatus, json_value,
+    resolved_path,
+};
 use belljar_project::{
     ProjectWorkflowError, ProjectWorkflows, WorkflowPermissions, WorkflowSubmission, now_ms,
 };
@@ -21,7 +24,6 @@ use belljar_tools::{ApprovalNotice, CallObserver};
 use belljar_wire::json::{JsonFlaw, check_keys};
 use belljar_workflow::{DriveError, DriveResult, LeaveReason, WorkflowStoreError};
 use belljar_workflow_formats::CodeExecution;
-use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -122,11 +124,11 @@ pub(super) async fn resume(
 }
 
 /// Reads the inputs from the flags.
-fn inputs(arguments: &WorkflowRunArguments) -> anyhow::Result<Map<String, Value>> {
+fn inputs(arguments: &WorkflowRunArguments) -> anyhow::Result<JsonMap> {
     let mut inputs = match &arguments.inputs {
-        None => Map::new(),
+        None => JsonMap::new(),
         Some(given) => {
-            let Value::Object(inputs) = json_or_file("--inputs", given)? else {
+            let JsonValue::Object(inputs) = json_or_file("--inputs", given)? else {
                 bail!("--inputs: the inputs must be a JSON object");
             };
             inputs
@@ -137,8 +139,8 @@ fn inputs(arguments: &WorkflowRunArguments) -> anyhow::Result<Map<String, Value>
             format!("--input {given}: expected NAME=VALUE, for example --input version=1.4")
         })?;
         let value = match check_keys(value.as_bytes()) {
-            Ok(()) => serde_json::from_str(value).unwrap_or_else(|_| Value::from(value)),
-            Err(JsonFlaw::Malformed(_)) => Value::from(value),
+            Ok(()) => json_value::parse(value).unwrap_or_else(|_| JsonValue::from(value)),
+            Err(JsonFlaw::Malformed(_)) => JsonValue::from(value),
             Err(flaw @ (JsonFlaw::RepeatedKey(_) | JsonFlaw::ReservedKey(_))) => {
                 bail!("--input {name}: {flaw}")
             }
@@ -149,7 +151,7 @@ fn inputs(arguments: &WorkflowRunArguments) -> anyhow::Result<Map<String, Value>
 }
 
 /// A value given as JSON or as @FILE.
-pub(super) fn json_or_file(what: &str, given: &str) -> anyhow::Result<Value> {
+pub(super) fn json_or_file(what: &str, given: &str) -> anyhow::Result<JsonValue> {
     let text = match given.strip_prefix('@') {
         None => given.to_owned(),
         Some(path) => {
@@ -157,7 +159,7 @@ pub(super) fn json_or_file(what: &str, given: &str) -> anyhow::Result<Value> {
         }
     };
     check_keys(text.as_bytes()).with_context(|| what.to_owned())?;
-    serde_json::from_str(&text).with_context(|| format!("{what}: not valid JSON"))
+    json_value::parse(&text).with_context(|| format!("{what}: not valid JSON"))
 }
 
 /// How a workflow is driven and shown.

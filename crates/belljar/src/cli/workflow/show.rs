@@ -4,6 +4,7 @@ use std::{io, io::Write as _, process::ExitCode, sync::Arc, time::Duration};
 
 use anyhow::Context as _;
 use belljar_contract::WorkflowStatus;
+use belljar_contract::{JsonValue, exact_json};
 use belljar_project::{
     Project, ProjectWorkflows, TaskQuestion, is_looked_after, needs_attention, now_ms, status_of,
     task_question, task_questions, with_task,
@@ -12,7 +13,6 @@ use belljar_workflow::{
     Machine, SqliteWorkflowStore, WorkflowStore as _, Workflows,
     workflow_store::{CheckpointRow, WorkflowFilter, WorkflowRow},
 };
-use serde_json::{Value, json};
 
 use super::{
     board::TaskBoard,
@@ -72,7 +72,7 @@ pub(super) async fn full_report(
     workflows: &ProjectWorkflows,
     id: &str,
     at: Option<u64>,
-) -> anyhow::Result<Value> {
+) -> anyhow::Result<JsonValue> {
     let machine = workflows.load(id, at).await?;
     let row = workflows.find(id).await?.context("the workflow was deleted in the meantime")?;
     let inside = workflows.task_questions(&machine).await?;
@@ -92,14 +92,14 @@ fn as_json(
     machine: &Machine,
     inside: &[TaskQuestion],
     checkpoints: &[CheckpointRow],
-) -> Value {
-    let checkpoints: Vec<Value> = checkpoints
+) -> JsonValue {
+    let checkpoints: Vec<JsonValue> = checkpoints
         .iter()
-        .map(|one| json!({ "checkpoint": one.seq, "after": one.name, "at_ms": one.at_ms }))
+        .map(|one| exact_json!({ "checkpoint": one.seq, "after": one.name, "at_ms": one.at_ms }))
         .collect();
-    let decisions = machine.decisions().into_iter().map(|asked| with_task(json!(asked)));
-    let decisions: Vec<Value> = decisions.collect();
-    json!({
+    let decisions = machine.decisions().into_iter().map(|asked| with_task(exact_json!(asked)));
+    let decisions: Vec<JsonValue> = decisions.collect();
+    exact_json!({
         "id": row.id,
         "name": row.name,
         "caller": row.caller,
@@ -118,7 +118,7 @@ fn as_json(
         "inputs": machine.inputs(),
         "state": machine.state(),
         "results": machine.results(),
-        "tasks": machine.tasks().iter().map(|task| with_task(json!(task))).collect::<Vec<_>>(),
+        "tasks": machine.tasks().iter().map(|task| with_task(exact_json!(task))).collect::<Vec<_>>(),
         "decisions": decisions,
         "approvals": inside.iter().map(task_question).collect::<Vec<_>>(),
         "checkpoints": checkpoints,
@@ -254,7 +254,7 @@ pub(super) async fn list(
         _ => Vec::new(),
     };
     if arguments.json {
-        let all: Vec<Value> = rows.iter().map(row_json).collect();
+        let all: Vec<JsonValue> = rows.iter().map(row_json).collect();
         print_json(&all)?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -286,8 +286,8 @@ pub(super) async fn list(
     Ok(ExitCode::SUCCESS)
 }
 
-fn row_json(row: &WorkflowRow) -> Value {
-    json!({
+fn row_json(row: &WorkflowRow) -> JsonValue {
+    exact_json!({
         "id": row.id,
         "name": row.name,
         "status": status_of(row),

@@ -23,6 +23,8 @@ import packages
 
 WEB, GIT, INDEX, REGISTRY = ("web.example.com", "git.example.com", "index.example.com", "registry.example.com")
 API, OTHER, DEEP, GOOD = "api.example.com", "other.example.com", "a.deep.example.com", "good.bad.example.com"
+# It leads to an address that is not public.
+INNER = "inner.example.com"
 NAMES = {WEB, GIT, INDEX, REGISTRY, API, OTHER, DEEP, GOOD}
 # Beside 80 and 443, for plain HTTP.
 MORE_PORT = 8099
@@ -133,7 +135,7 @@ class Handler(BaseHTTPRequestHandler):
         site = {GIT: self.git, **webs}.get(host, self.file)
         site(host)
 
-    do_GET = do_HEAD = do_POST = do_PUT = serve
+    do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = serve
 
     def web(self, host):
         path = self.path.partition("?")[0]
@@ -153,6 +155,26 @@ class Handler(BaseHTTPRequestHandler):
             self.close_connection = True
         elif path == "/large":
             self.respond(b"x" * (8 << 20))
+        elif path == "/redirect":
+            # /redirect?STATUS,LOCATION
+            status, location = self.path.partition("?")[2].split(",", 1)
+            self.body()
+            self.respond(b"", int(status), headers=[("Location", location)])
+        elif path == "/request":
+            body = self.body()
+            names = ("Content-Type", "Content-Length", "Transfer-Encoding", "Authorization", "Cookie", "X-Own", "User-Agent")
+            sent = {name: self.headers[name] for name in names if name in self.headers}
+            answer = {"method": self.command, "headers": sent, "bytes": len(body), "begins": body[:40].decode("latin-1")}
+            self.respond(json.dumps(answer).encode(), kind="application/json", headers=[("Set-Cookie", "a=1"), ("Set-Cookie", "b=2")])
+        elif path == "/endless":
+            self.send_response(200)
+            self.end_headers()
+            self.close_connection = True
+            try:
+                while True:
+                    self.wfile.write(b"x" * 65536)
+            except OSError:
+                line(self.directory, "requests", "the endless answer has ended")
         elif path == "/authorization":
             self.respond(self.headers.get("Authorization", "-").encode())
         elif path == "/released" and not (self.directory / "released").exists():

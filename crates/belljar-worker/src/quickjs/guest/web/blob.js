@@ -110,6 +110,6 @@
   const shown = (blob, show) => [`size: ${show(blob.size)}`, `type: ${show(blob.type)}`];
   native.printAs(Blob, shown);
   native.printAs(File, (file, show) => [...shown(file, show), `name: ${show(file.name)}`, `lastModified: ${show(file.lastModified)}`]);
-  native.blobBytes = { __proto__: null, bytesOf, partBytes };
+  native.blobBytes = { __proto__: null, bytesOf, partBytes, joined };
   native.expose({ Blob, File });
 });

@@ -1,4 +1,5 @@
-// Request and Response: their headers and bodies. Nothing is sent: `fetch` is refused.
+// Request and Response: their headers and bodies. For web/fetch.js: `native.takeRequest(request)`, which uses up
+// its body, and `native.responseOf(body, head, url, isRedirected)`.
 (function (native) {
   "use strict";
 
@@ -91,9 +92,17 @@
       one.#stream = first;
       return second;
     }
+
+    /** The body as it is, which is used up then. */
+    static taken(one) {
+      if (one.bodyUsed) throw new TypeError("Body is unusable: Body has already been read");
+      one.#isUsed = one.#content !== null;
+      return one.#content;
+    }
   }
-  const { copied } = Body;
+  const { copied, taken } = Body;
   delete Body.copied;
+  delete Body.taken;
 
   const REDIRECTS = [301, 302, 303, 307, 308];
   const EMPTY = [101, 103, 204, 205, 304];
@@ -102,17 +111,31 @@
     #status;
     #statusText;
     #type;
+    #url = "";
+    #isRedirected = false;
 
     constructor(body = null, init = {}) {
       const status = init?.status === undefined ? 200 : Number(init.status);
-      if (!(status >= 200 && status <= 599) && !(init === ERROR)) {
+      if (!(status >= 200 && status <= 599) && init !== ERROR) {
         throw new RangeError('init["status"] must be in the range of 200 to 599, inclusive.');
       }
-      if (body !== null && EMPTY.includes(status)) throw new TypeError(`Response with null body status cannot have body`);
+      if (body !== null && body !== undefined && EMPTY.includes(status)) throw new TypeError(`Response with null body status cannot have body`);
       super(body, new Headers(init?.headers));
       this.#status = status;
       this.#statusText = init?.statusText === undefined ? "" : `${init.statusText}`;
       this.#type = init === ERROR ? "error" : "default";
+    }
+
+    static {
+      native.responseOf = (body, { status, statusText, headers }, url, isRedirected) => {
+        const response = new Response(EMPTY.includes(status) ? null : body, { headers });
+        response.#status = status;
+        response.#statusText = statusText;
+        response.#type = "basic";
+        response.#url = url;
+        response.#isRedirected = isRedirected;
+        return response;
+      };
     }
 
     static json(value, init = {}) {
@@ -149,32 +172,46 @@
     }
 
     get url() {
-      return "";
+      return this.#url;
     }
 
     get redirected() {
-      return false;
+      return this.#isRedirected;
     }
 
     clone() {
-      return new Response(copied(this), { status: this.#status, statusText: this.#statusText, headers: this.headers });
+      const head = { status: this.#status, statusText: this.#statusText, headers: this.headers };
+      const clone = native.responseOf(copied(this), head, this.#url, this.#isRedirected);
+      clone.#type = this.#type;
+      return clone;
     }
   }
   const ERROR = { status: 0 };
 
+  const REDIRECT_MODES = ["follow", "error", "manual"];
   const METHODS = ["DELETE", "GET", "HEAD", "OPTIONS", "POST", "PUT"];
 
   class Request extends Body {
     #url;
     #method;
     #signal;
+    #redirect;
 
     constructor(input, init = {}) {
       const other = input instanceof Request ? input : undefined;
       if (other === undefined && !URL.canParse(input)) throw new TypeError(`Failed to parse URL from ${input}`);
-      const url = other?.url ?? new URL(input).href;
+      const parsed = new URL(other?.url ?? input);
+      if (parsed.username !== "" || parsed.password !== "") {
+        throw new TypeError(`Request cannot be constructed from a URL that includes credentials: ${input}`);
+      }
+      const url = parsed.href;
       const given = init?.method ?? other?.method ?? "GET";
       const method = METHODS.includes(`${given}`.toUpperCase()) ? `${given}`.toUpperCase() : `${given}`;
+      if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(method) || /^(?:connect|trace|track)$/i.test(method)) {
+        throw new TypeError(`'${method}' is not a valid HTTP method.`);
+      }
+      const redirect = init?.redirect ?? other?.redirect ?? "follow";
+      if (!REDIRECT_MODES.includes(redirect)) throw new TypeError(`Request: redirect must be one of ${REDIRECT_MODES.join(", ")}`);
       const body = init?.body ?? (other === undefined ? null : copied(other));
       if (body !== null && body !== undefined && (method === "GET" || method === "HEAD")) {
         throw new TypeError("Request with GET/HEAD method cannot have body.");
@@ -182,6 +219,7 @@
       super(body, new Headers(init?.headers ?? other?.headers));
       this.#url = url;
       this.#method = method;
+      this.#redirect = redirect;
       this.#signal = init?.signal ?? other?.signal ?? new (native.global("AbortController").AbortController)().signal;
     }
 
@@ -197,8 +235,24 @@
       return this.#signal;
     }
 
+    get redirect() {
+      return this.#redirect;
+    }
+
     clone() {
       return new Request(this);
+    }
+
+    static {
+      native.takeRequest = (request) => {
+        const url = new URL(request.#url);
+        if (!/^https?:$/.test(url.protocol)) throw new TypeError(`fetch failed: ${url.protocol} is not http: or https:`);
+        url.hash = "";
+        return {
+          url: url.href, method: request.#method, headers: new Headers(request.headers), content: taken(request),
+          signal: request.#signal, redirect: request.#redirect,
+        };
+      };
     }
   }
 

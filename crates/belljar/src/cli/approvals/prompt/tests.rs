@@ -1,10 +1,16 @@
 //! Questions at a terminal.
 
+use std::collections::VecDeque;
+
 use belljar_contract::{ApprovalQuestion, ConsentRule, ConsentScope, Verdict};
 use belljar_store::{ConsentTerms, NewApproval};
 use belljar_tools::ApprovalNotice;
 
-use super::{Reply, question};
+use super::{
+    Reply,
+    gathered::{self, GatheredReply},
+    question,
+};
 use crate::cli::{approvals::text::Extent, terminal::style::TextStyle};
 
 fn notice(arguments: String) -> ApprovalNotice {
@@ -23,7 +29,7 @@ fn notice(arguments: String) -> ApprovalNotice {
         terms: ConsentTerms::default(),
     };
     let reason = "no rule covers it, and its server is not trusted".to_owned();
-    ApprovalNotice { asked, reason, scopes: Vec::new(), project: None }
+    ApprovalNotice { asked, reason, scopes: Vec::new(), project: None, state_dir: None }
 }
 
 #[test]
@@ -85,4 +91,41 @@ fn d7_a_wider_yes_has_a_key_and_a_rule_in_words() {
         assert_eq!(Reply::read(Some("a"), extent, scopes), Reply::Unclear);
     }
     assert_eq!(Reply::read(Some("e"), Extent::Whole, &offered), Reply::Unclear);
+}
+
+/// D7: calls that wait at once are one question, which shows all of each.
+#[test]
+fn d7_calls_that_wait_at_once_are_one_question() {
+    let [one, two] = ["a", "b"].map(|path| notice(format!(r#"{{"path":"{path}.txt"}}"#)));
+    let both = VecDeque::from([one.clone(), two.clone()]);
+    let text = gathered::question(&both, TextStyle::PLAIN).expect("a question");
+    insta::assert_snapshot!(text, @r#"
+    approval needed: 2 calls
+    1. fs__write_file
+      run run_1, line 2: await mcp.fs.writeFile({path})
+      no rule covers it, and its server is not trusted
+        {"path": "a.txt"}
+    2. fs__write_file
+      run run_1, line 2: await mcp.fs.writeFile({path})
+      no rule covers it, and its server is not trusted
+        {"path": "b.txt"}
+    make these 2 calls? [y/N/each]
+    "#);
+    // One call has its own question, with the keys of wider answers.
+    assert_eq!(gathered::question(&VecDeque::from([one.clone()]), TextStyle::PLAIN), None);
+    // A call that cannot be shown as a whole is asked about alone, and so are too many.
+    let long = notice(format!(r#"{{"a":"{}"}}"#, "x".repeat(4_100)));
+    let with_long = VecDeque::from([one.clone(), long]);
+    assert_eq!(gathered::question(&with_long, TextStyle::PLAIN), None);
+    let many: VecDeque<_> = std::iter::repeat_n(one, 21).collect();
+    assert_eq!(gathered::question(&many, TextStyle::PLAIN), None);
+    for (line, reply) in [
+        (Some("y\n"), GatheredReply::All(Verdict::Approve)),
+        (Some("\n"), GatheredReply::All(Verdict::Deny)),
+        (Some("each\n"), GatheredReply::Each),
+        (Some("a\n"), GatheredReply::Unclear),
+        (None, GatheredReply::Gone),
+    ] {
+        assert_eq!(GatheredReply::read(line), reply, "{line:?}");
+    }
 }
