@@ -83,8 +83,9 @@ fn call(port: u16, requests: u32, bytes: u64) -> String {
 fn finish(command: &mut Command) -> anyhow::Result<(Vec<u8>, f64)> {
     let before = processes::cpu_of_children();
     let output = command.stdin(Stdio::null()).stderr(Stdio::piped()).output()?;
-    let text = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "it ended with {}: {text}", output.status);
+    let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+    let said = || format!("{}{}", text(&output.stderr), text(&output.stdout));
+    ensure!(output.status.success(), "it ended with {}: {}", output.status, said());
     Ok((output.stdout, milliseconds(processes::cpu_of_children() - before)))
 }
 

@@ -79,16 +79,29 @@ pub(crate) async fn check_address(
     rule: &NetRule,
     address: SocketAddr,
 ) -> Result<(), NetRefusal> {
-    let (address, port) = (address.ip(), address.port());
+    let port = address.port();
+    match check_rule(rule, address.ip())? {
+        AddressOwner::ThisMachine if ports.is_forbidden(port).await => {
+            Err(NetRefusal::OwnPort { port })
+        }
+        AddressOwner::ThisMachine | AddressOwner::Another => Ok(()),
+    }
+}
+
+/// Whose address it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AddressOwner {
+    ThisMachine,
+    Another,
+}
+
+/// Checks an address without its port, as is enough for a connection that is there already.
+pub(crate) fn check_rule(rule: &NetRule, address: IpAddr) -> Result<AddressOwner, NetRefusal> {
     rule.check_address(address)?;
-    if !is_own(address) {
-        Ok(())
-    } else if !rule.includes_own_addresses() {
-        Err(NetRefusal::OwnAddress { address })
-    } else if ports.is_forbidden(port).await {
-        Err(NetRefusal::OwnPort { port })
-    } else {
-        Ok(())
+    match is_own(address) {
+        false => Ok(AddressOwner::Another),
+        true if rule.includes_own_addresses() => Ok(AddressOwner::ThisMachine),
+        true => Err(NetRefusal::OwnAddress { address }),
     }
 }
 

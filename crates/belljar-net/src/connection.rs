@@ -13,7 +13,7 @@ use std::{
 
 use crate::{
     approval::{ConnectionAnswer, ConnectionQuestion, RequestSummary},
-    connect::{ConnectFailure, check_address},
+    connect::{ConnectFailure, check_rule},
     host::{RemoteHost, RemoteHostError},
     log::{ConnectionEvent, ConnectionOutcome, Destination},
     meter::MeteredStream,
@@ -252,8 +252,8 @@ impl ProxyConnection {
         allowed: &AllowedConnection,
         end: ServerEnd,
     ) -> Result<(), OpenFailure> {
-        match check_address(&*self.state.context().ports, &allowed.rule, end.address).await {
-            Ok(()) => {
+        match check_rule(&allowed.rule, end.address.ip()) {
+            Ok(_) => {
                 self.open_record(&allowed.event, end);
                 Ok(())
             }

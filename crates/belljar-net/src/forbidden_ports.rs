@@ -4,13 +4,15 @@
 //! machine, and mean another service there.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeSet, HashMap},
     fmt::Debug,
     fs,
     future::Future,
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     pin::Pin,
+    sync::{LazyLock, Mutex, PoisonError},
+    time::{Duration, Instant},
 };
 
 use tokio::task::spawn_blocking;
@@ -20,14 +22,29 @@ const LISTENING: &str = "0A";
 /// The name of the program, whichever file it is in.
 const PROGRAM: &str = "belljar";
 
+/// How long it is known who holds a socket that listens. To find out means a look at all processes, for each
+/// of many connections to a service of this machine.
+const KNOWN_FOR: Duration = Duration::from_secs(1);
+
+static KNOWN: LazyLock<Mutex<HashMap<BTreeSet<String>, HolderFound>>> =
+    LazyLock::new(Mutex::default);
+
+/// Whether Belljar holds a socket, and when that was found out.
+#[derive(Debug)]
+struct HolderFound {
+    at: Instant,
+    is_of_belljar: bool,
+}
+
 /// Knows the ports of this machine that no rule reaches.
 pub trait ForbiddenPorts: Debug + Send + Sync {
     /// Whether a connection to this port of this machine is refused, whatever the rules say.
     fn is_forbidden<'a>(&'a self, port: u16) -> Pin<Box<dyn Future<Output = bool> + Send + 'a>>;
 }
 
-/// The ports on which this process listens, and other processes of the same program. The kernel is asked
-/// each time, so nothing has to be registered. Processes of other users can be seen by root only.
+/// The ports on which this process listens, and other processes of the same program. The kernel is asked for
+/// the sockets of a port each time, so nothing has to be registered. Processes of other users can be seen by
+/// root only.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct BelljarPorts;
 
@@ -55,6 +72,22 @@ fn is_of_belljar(port: u16) -> bool {
     if listening.is_empty() {
         return false;
     }
+    let now = Instant::now();
+    let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(found) = known().get(&listening)
+        && now.duration_since(found.at) < KNOWN_FOR
+    {
+        return found.is_of_belljar;
+    }
+    let is_of_belljar = is_held_by_belljar(&listening);
+    let mut known = known();
+    known.retain(|_, found| now.duration_since(found.at) < KNOWN_FOR);
+    known.insert(listening, HolderFound { at: now, is_of_belljar });
+    is_of_belljar
+}
+
+/// Whether a process of Belljar holds one of these sockets.
+fn is_held_by_belljar(listening: &BTreeSet<String>) -> bool {
     let holds_one = |process: &Path| {
         let links = fs::read_dir(process.join("fd")).into_iter().flatten().flatten();
         let mut targets = links.filter_map(|link| fs::read_link(link.path()).ok());

@@ -85,6 +85,8 @@ async fn remove(arguments: &RunsRmArguments, store: Option<Store>) -> anyhow::Re
 struct RunView<'a> {
     id: &'a str,
     status: RunStatus,
+    /// Whether it keeps a journal.
+    durable: bool,
     /// Whether `belljar resume` can continue it.
     resumable: bool,
     language: &'a RecordedWork,
@@ -100,6 +102,7 @@ impl<'a> From<&'a RunSummary> for RunView<'a> {
         Self {
             id: &run.id,
             status: run_status(run),
+            durable: run.durable,
             resumable: run.durable && !is_running && !has_ended,
             language: &run.work,
             caller: &run.caller,
