@@ -1,10 +1,10 @@
 //! The only network a cell can have: rules that name hosts, and a proxy that enforces them.
 //!
-//! [`NetPolicy`] decides about names and ports, purely. [`serve`] accepts the connections of one cell on
-//! a listener inside that cell's network namespace, and speaks HTTP proxy and SOCKS5 on it. A name is
-//! resolved only after a rule has allowed it; every address is checked; and the connection goes to
-//! exactly the address that was checked. [`FetchClient`] makes requests for code that has no socket, with
-//! the same decisions.
+//! [`NetPolicy`] decides about names and ports, purely. [`RunConnections::serve`] accepts the connections of
+//! one cell on a listener inside that cell's network namespace, and speaks HTTP proxy and SOCKS5 on it. A name
+//! is resolved only after a rule has allowed it; every address is checked; and the connection goes to exactly
+//! the address that was checked. [`FetchClient`] makes requests for code that has no socket, with the same
+//! decisions.
 //!
 //! This crate knows neither cells nor the audit log: it gets a listener, and reports to a
 //! [`ConnectionLog`].
