@@ -134,7 +134,7 @@ impl fmt::Display for IgnoredHost {
         write!(
             to,
             "{}: net.{key}: {pattern} does not count: a project cannot allow more than its user; allow it \
-             with `--net {pattern}`, or with `allow = [\"{pattern}\"]` under [net] in your own belljar.toml",
+             with `--net {pattern}`, or with `allow = [\"{pattern}\"]` under [net] in the user's belljar.toml",
             file.display(),
         )
     }

@@ -110,7 +110,7 @@ impl fmt::Display for IgnoredRule {
         write!(
             to,
             "{}: allow {rule} does not apply to {}, which this project does not define; allow it \
-             in your own belljar.toml",
+             in the user's belljar.toml",
             file.display(),
             servers.join(", "),
         )

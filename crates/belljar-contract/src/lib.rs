@@ -43,7 +43,7 @@ pub use json_text::{JsonText, JsonTextError};
 pub use json_value::{JsonMap, JsonNumber, JsonPlace, JsonValue};
 pub use language::Language;
 pub use limits::{InSession, JsonUnit, Limit, LimitExcess, Limits, LimitsRequest, Quantity};
-pub use missing::{Audience, MissingGrant, MissingKind};
+pub use missing::{Audience, MissingGrant, MissingKind, operator_phrase};
 pub use number::{MAX_JSON_INTEGER, optional_whole_number, whole_number};
 pub use object::{StrictObject, object_or_default, optional_object};
 pub use record::RecordedWork;

@@ -67,15 +67,10 @@ impl MissingGrant {
             Audience::Client => {
                 format!("`{key}: [{name:?}]` in `sandbox_config` (HTTP: in `grants`)")
             }
-            Audience::Operator if *kind == MissingKind::Net => format!(
-                "`belljar serve --{flag} {}`, or `allow = [{name:?}]` under [net] in the user's belljar.toml",
-                shell_word(name)
-            ),
-            Audience::Operator => format!(
-                "`belljar serve --{flag} {}`, or `{key} = [{name:?}]` under [grants] in the user's \
-                 belljar.toml",
-                shell_word(name)
-            ),
+            Audience::Operator if *kind == MissingKind::Net => {
+                operator_phrase(flag, ("net", "allow"), name)
+            }
+            Audience::Operator => operator_phrase(flag, ("grants", key), name),
             Audience::WorkflowFile if *kind == MissingKind::Modules => {
                 format!("`allowed_modules: [{name}]`")
             }
@@ -101,6 +96,14 @@ impl MissingGrant {
     }
 }
 
+/// The flag and the key, with its table, by which the operator allows a value.
+pub fn operator_phrase(flag: &str, (table, key): (&str, &str), value: &str) -> String {
+    let word = shell_word(value);
+    format!(
+        "`belljar serve --{flag} {word}`, or `{key} = [{value:?}]` under [{table}] in the user's belljar.toml"
+    )
+}
+
 impl MissingKind {
     const ALL: [Self; 6] =
         [Self::Read, Self::Write, Self::Env, Self::Modules, Self::Commands, Self::Net];
@@ -124,6 +127,11 @@ impl MissingKind {
 }
 
 impl Limit {
+    /// The sentence that asks for more of it, in the words of the reader.
+    pub fn advice(self, audience: Audience) -> String {
+        format!("Or ask for more with {}.", self.phrase(audience))
+    }
+
     /// The flag, field or key that raises it, in the words of the reader.
     pub fn phrase(self, audience: Audience) -> String {
         match audience {
@@ -178,6 +186,14 @@ impl RunError {
     /// asks for what was missing.
     pub fn hint_for(&self, audience: Audience) -> Option<String> {
         let hint = self.hint.as_deref()?;
+        if self.code == ErrorCode::ToolTimeout {
+            // The server may have set the time. Then the hint does not name the limit of the request.
+            let limit = Limit::ToolTimeout;
+            let own = hint.strip_suffix(&limit.advice(Audience::CommandLine));
+            return Some(
+                own.map_or_else(|| hint.to_owned(), |own| own.to_owned() + &limit.advice(audience)),
+            );
+        }
         let asking = (self.asking(Audience::CommandLine), self.asking(audience));
         let (Some((_, of_command_line)), Some((_, sentence))) = asking else {
             return Some(hint.to_owned());
@@ -192,8 +208,7 @@ impl RunError {
         if let Some(missing) = &self.missing {
             return Some((missing.phrase(audience), missing.sentence(audience)));
         }
-        let phrase = Limit::of(self.code)?.phrase(audience);
-        let sentence = format!("Or ask for more with {phrase}.");
-        Some((phrase, sentence))
+        let limit = Limit::of(self.code)?;
+        Some((limit.phrase(audience), limit.advice(audience)))
     }
 }

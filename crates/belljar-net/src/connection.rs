@@ -347,11 +347,10 @@ impl ProxyConnection {
 }
 
 impl OpenFailure {
-    /// What the guest is told; it names no address of the host's network.
+    /// The text for the guest; it names no address of the host's network.
     pub(crate) fn text(&self) -> String {
         match self {
             Self::Refused(destination, refusal) => {
-                let refusal = refusal.with_remedy(destination);
                 format!("blocked by belljar: {destination}: {refusal}\n")
             }
             Self::Failed(destination, error) => {

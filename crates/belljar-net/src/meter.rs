@@ -57,7 +57,7 @@ impl RunTraffic {
         Self { count: ByteCount::default(), most }
     }
 
-    /// Whether the run has moved all the bytes it may in one of the directions.
+    /// Whether the run has moved all its bytes in one of the directions.
     pub(crate) fn is_used_up(&self) -> bool {
         self.count.sent() >= self.most || self.count.received() >= self.most
     }
@@ -83,7 +83,7 @@ fn give_back(moved: &AtomicU64, bytes: usize) {
 }
 
 fn used_up() -> io::Error {
-    io::Error::new(io::ErrorKind::QuotaExceeded, "the run has moved all the bytes it may")
+    io::Error::new(io::ErrorKind::QuotaExceeded, "the run went over its network bytes (net_bytes)")
 }
 
 impl AsyncRead for MeteredStream {

@@ -7,7 +7,6 @@ use thiserror::Error;
 use crate::{
     address::AddressClass,
     host::{DomainName, RemoteHost, RemoteHostError},
-    log::Destination,
     path::is_ambiguous,
     pattern::HostPattern,
     request::RequestFault,
@@ -110,7 +109,7 @@ pub enum NetRefusal {
         port: u16,
     },
     /// The host has as many connections as it may have.
-    #[error("the run has the {most} connections to this host that it may have at the same time")]
+    #[error("the run has {most} connections to this host, the most at one time")]
     HostConnections {
         /// How many it may have.
         most: usize,
@@ -119,19 +118,19 @@ pub enum NetRefusal {
     #[error("{0}")]
     Fault(RequestFault),
     /// The rules are about requests, and there is no certificate with which to see them.
-    #[error("rules are about the requests to this host, and they cannot be seen")]
+    #[error("the rules for this host name methods or paths, but its requests are encrypted")]
     NoAuthority,
     /// Plain HTTP to the port of HTTPS.
     #[error("plain HTTP to port 443")]
     PlainHttp,
     /// The run has moved all the bytes it may.
-    #[error("the run has moved the {most} bytes (net_bytes) that it may move in one direction")]
+    #[error("the run went over its {most} bytes (net_bytes) in one direction")]
     Bytes {
         /// How many it may move.
         most: u64,
     },
     /// The run has made all the connections it may.
-    #[error("the run has made the {most} connections (net_connections) that it may make")]
+    #[error("the run went over its {most} connections (net_connections)")]
     Connections {
         /// How many it may make.
         most: u32,
@@ -273,21 +272,8 @@ fn refusal_of<'a>(
 
 impl NetRefusal {
     /// Whether no rule names the host and port, so that granting them would help.
-    pub(crate) const fn is_for_lack_of_rule(&self) -> bool {
+    pub const fn is_for_lack_of_rule(&self) -> bool {
         matches!(self, Self::Host | Self::Port)
-    }
-
-    /// The refusal of a connection, with the flag that would allow it if there is one.
-    pub fn with_remedy(&self, destination: &Destination) -> String {
-        if self.is_for_lack_of_rule() {
-            format!("{self}; to allow it: --net {destination}")
-        } else if matches!(self, Self::Connections { .. }) {
-            format!("{self}; to allow more: --max-net")
-        } else if matches!(self, Self::Bytes { .. }) {
-            format!("{self}; to allow more: --max-net-bytes")
-        } else {
-            self.to_string()
-        }
     }
 }
 

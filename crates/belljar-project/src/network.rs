@@ -6,7 +6,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use belljar_config::{ConfigError, NetSettings};
-use belljar_contract::{Access, ErrorCode, RunError};
+use belljar_contract::{Access, ErrorCode, RunError, operator_phrase};
 use belljar_net::{HostPattern, NetRules};
 
 /// How a pattern is written, for hints.
@@ -97,10 +97,7 @@ impl ClientHosts {
 
 /// How the operator allows a host.
 fn allow(host: &str) -> String {
-    format!(
-        "the operator allows it with `belljar serve --net {host}`, or with `allow = [\"{host}\"]` under [net] \
-         in the user's belljar.toml"
-    )
+    format!("the operator allows it with {}", operator_phrase("net", ("net", "allow"), host))
 }
 
 /// The hosts that are asked for, if the rules name all of them. `All` is every host that they name.
@@ -140,7 +137,8 @@ fn pattern(text: &str) -> Result<HostPattern, HostsRefusal> {
 pub fn host_patterns(texts: &[String]) -> Result<Vec<HostPattern>, RunError> {
     let read = |text: &String| {
         text.parse().map_err(|error: belljar_net::PatternError| {
-            RunError::new(ErrorCode::RequestInvalid, format!("--net {error}")).with_hint(PATTERNS)
+            RunError::new(ErrorCode::RequestInvalid, format!("the host {error}"))
+                .with_hint(PATTERNS)
         })
     };
     texts.iter().map(read).collect()

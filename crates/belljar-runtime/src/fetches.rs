@@ -150,7 +150,7 @@ fn fault(failure: FetchFailure) -> ToolFault {
         FetchFailure::Malformed(error) => ToolFault::new(ErrorCode::FetchFailed, error.to_string()),
         FetchFailure::Failed(message) => ToolFault::new(ErrorCode::FetchFailed, message),
         FetchFailure::TimedOut => {
-            ToolFault::new(ErrorCode::FetchTimeout, "the answer took longer than it was given")
+            ToolFault::new(ErrorCode::FetchTimeout, "the answer did not come within its timeout")
         }
         FetchFailure::Cancelled => {
             ToolFault::new(ErrorCode::FetchFailed, "the fetch has ended already")
@@ -170,6 +170,6 @@ fn no_hosts() -> ToolFault {
 }
 
 fn too_many() -> ToolFault {
-    let message = format!("the run has made the {MAX_REQUESTS} requests that it may make");
+    let message = format!("the run went over its {MAX_REQUESTS} requests");
     ToolFault::new(ErrorCode::FetchFailed, message)
 }

@@ -13,7 +13,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use belljar_contract::{EngineName, ErrorCode, Limits, RunError};
+use belljar_contract::{Audience, EngineName, ErrorCode, Limits, RunError};
 use belljar_jail::{NetworkAccess, PROXY_PORT};
 use belljar_net::{
     BelljarPorts, ConnectionApprover, ConnectionEvent, ConnectionLog, ConnectionOutcome,
@@ -76,6 +76,8 @@ pub struct NetworkOptions {
     pub approver: Option<Arc<dyn ConnectionApprover>>,
     /// Whether there are sockets, beside `fetch`.
     pub sockets: SocketAccess,
+    /// The reader of the run's log. Only a person at a command line is told the flag that allows a host.
+    pub audience: Audience,
 }
 
 /// Says when the network of a run goes over one of its limits. Without a network it never does.
@@ -88,6 +90,7 @@ pub(crate) struct RunLog {
     excess: watch::Sender<Option<RunError>>,
     lines: mpsc::UnboundedSender<String>,
     sent: AtomicUsize,
+    audience: Audience,
     next: Option<Arc<dyn ConnectionLog>>,
 }
 
@@ -129,7 +132,7 @@ pub(crate) fn reach(
 fn policy(hosts: &[String], options: &NetworkOptions) -> Result<NetPolicy, RunError> {
     let patterns = hosts.iter().map(|text| {
         text.parse::<HostPattern>().map_err(|error| {
-            RunError::new(ErrorCode::RequestInvalid, format!("--net {error}"))
+            RunError::new(ErrorCode::RequestInvalid, format!("the host {error}"))
                 .with_hint("name hosts as example.org, *.example.org, 192.0.2.1 or [2001:db8::1], each with or without :PORT")
         })
     });
@@ -202,7 +205,7 @@ impl RunNetwork {
         options: NetworkOptions,
         limits: Limits,
     ) -> io::Result<Self> {
-        let (log, lines) = RunLog::new(options.log);
+        let (log, lines) = RunLog::new(options.log, options.audience);
         let log = Arc::new(log);
         let excess = log.excess();
         let approver = options.approver.unwrap_or_else(|| Arc::new(NoApprover));
@@ -273,14 +276,14 @@ impl NetworkExcess {
 fn error_of(refusal: &NetRefusal) -> Option<RunError> {
     let over = |code, most: String| RunError::new(code, format!("the run went over its {most}"));
     if let NetRefusal::Connections { most } = refusal {
-        let hint = "use connections for more than one request, or ask for more with --max-net";
         let most = format!("{most} network connections");
-        return Some(over(ErrorCode::LimitNetConnections, most).with_hint(hint));
+        let error = over(ErrorCode::LimitNetConnections, most);
+        return Some(error.with_hint("Make several requests on one connection.").with_advice());
     }
     if let NetRefusal::Bytes { most } = refusal {
         let most = format!("{most} network bytes in one direction");
-        let hint = "ask for more with --max-net-bytes";
-        return Some(over(ErrorCode::LimitNetBytes, most).with_hint(hint));
+        let error = over(ErrorCode::LimitNetBytes, most);
+        return Some(error.with_hint("Send and request less data.").with_advice());
     }
     None
 }
@@ -295,11 +298,10 @@ pub(crate) async fn queues_over(list: &SocketList, most: impl Fn() -> Option<u64
             Ok(bytes) if bytes <= most => {}
             Ok(_) => {
                 let most = most >> 20;
-                let message = format!(
-                    "the connections of the run hold more than {most} MiB that nobody has read"
-                );
+                let message = format!("unread data of the run's connections went over {most} MiB");
                 return RunError::new(ErrorCode::LimitMemory, message)
-                    .with_hint("read from connections, close them, or ask for more with --memory");
+                    .with_hint("Read from open connections, or close them.")
+                    .with_advice();
             }
             Err(error) => {
                 let message = format!("could not measure the memory of connections: {error}");
@@ -324,10 +326,11 @@ impl RunLog {
     /// A log, and its lines for the run. Reports go on to the next one.
     pub(crate) fn new(
         next: Option<Arc<dyn ConnectionLog>>,
+        audience: Audience,
     ) -> (Self, mpsc::UnboundedReceiver<String>) {
         let (lines, received) = mpsc::unbounded_channel();
         let excess = watch::Sender::new(None);
-        (Self { excess, lines, sent: AtomicUsize::new(0), next }, received)
+        (Self { excess, lines, sent: AtomicUsize::new(0), audience, next }, received)
     }
 
     /// Says when the run has to end because of its network.
@@ -350,10 +353,11 @@ impl RunLog {
         if let Some(error) = error_of(refusal) {
             self.exceed(error);
         }
-        let destination = &event.destination;
         if self.sent.fetch_add(1, Ordering::Relaxed) < MAX_BLOCKED_LINES {
-            let refusal = refusal.with_remedy(destination);
-            let line = format!("[blocked] network: {}: {refusal}", event.subject());
+            let mut line = format!("[blocked] network: {}: {refusal}", event.subject());
+            if self.audience == Audience::CommandLine && refusal.is_for_lack_of_rule() {
+                line.push_str(&format!("; to allow it: --net {}", event.destination));
+            }
             // The run may have ended.
             let _ = self.lines.send(line);
         }

@@ -173,7 +173,7 @@ impl ServerMetrics {
                 let _ = writeln!(text, "http_requests_total{{{labels}}} {count}");
             }
             let name = "network_connections_total";
-            head(&mut text, name, "Connections of code to hosts, by what became of them.");
+            head(&mut text, name, "Connections of code to hosts, by outcome.");
             for (decision, count) in &inner.connections {
                 let _ = writeln!(text, "{name}{{decision=\"{decision}\"}} {count}");
             }

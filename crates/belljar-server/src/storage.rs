@@ -31,7 +31,7 @@ impl StorageSizes {
         for (name, help, value) in [
             ("store_file_bytes", "The store's file.", self.file),
             ("store_log_bytes", "The write-ahead log of the store.", self.log),
-            ("store_free_bytes", "Bytes of the store's file that nothing is in.", self.free),
+            ("store_free_bytes", "Unused bytes of the store's file.", self.free),
         ] {
             gauge(name, help, &[(String::new(), value)]);
         }

@@ -52,7 +52,7 @@ pub enum VerdictError {
         rule: String,
     },
     /// A yes to this call must not last so long.
-    #[error("a yes to this call can last {}, not {}: {reason}", widest.as_str(), scope.as_str())]
+    #[error("the longest approval of this call is {}, not {}: {reason}", widest.as_str(), scope.as_str())]
     TooLong {
         /// What was asked for.
         scope: ConsentScope,
@@ -62,12 +62,10 @@ pub enum VerdictError {
         reason: &'static str,
     },
     /// A yes to one call was given with conditions.
-    #[error(
-        "conditions belong to a yes that lasts longer than one call: say run, session or always"
-    )]
+    #[error("`when` needs a longer approval: use run, session or always")]
     OnceWithConditions,
     /// The call was approved, and the rule could not be kept.
-    #[error("the call was approved once; the rule could not be kept")]
+    #[error("the call was approved once, but the rule could not be saved")]
     NotKept(#[source] KeptRulesError),
 }
 

@@ -9,6 +9,12 @@ use belljar_contract::{
 };
 use serde_json::Value;
 
+/// How code of workflows is turned on, for messages.
+pub const CODE_SWITCH: &str = "the operator turns it on with `--enable-code-execution`, or for `belljar serve` \
+                               with `enable_code_execution` in `[workflows]`";
+/// How bash in workflows is turned on, for messages.
+pub const SHELL_SWITCH: &str = "the operator turns it on with `--enable-shell`, or for `belljar serve` with \
+                                `enable_shell` in `[workflows]`";
 /// The most modules a file may name: every code task carries the list.
 const MAX_MODULES: usize = 256;
 
@@ -86,12 +92,7 @@ fn language(
     };
     // When all code is off, that fault is reported already.
     if known == Language::Bash && options.code == CodeExecution::On {
-        notes.fault(
-            at,
-            "the shell is off",
-            "the operator turns it on with `--enable-shell`, or for `belljar serve` with `enable_shell` \
-             in `[workflows]`; a file cannot",
-        );
+        notes.fault(at, "the shell is off", format!("{SHELL_SWITCH}; a file cannot"));
         return None;
     }
     Some(known)
@@ -101,12 +102,7 @@ fn language(
 pub(super) fn allowed(at: Position, options: &FormatOptions, notes: &mut Diagnostics<'_>) -> bool {
     let on = options.code != CodeExecution::Off;
     if !on {
-        notes.fault(
-            at,
-            "code execution is off",
-            "the operator turns it on with `--enable-code-execution`, or for `belljar serve` with \
-             `enable_code_execution` in `[workflows]`; a file cannot",
-        );
+        notes.fault(at, "code execution is off", format!("{CODE_SWITCH}; a file cannot"));
     }
     on
 }

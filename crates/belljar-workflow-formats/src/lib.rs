@@ -23,6 +23,7 @@ mod tasks;
 mod tests;
 mod tree;
 
+pub use code::{CODE_SWITCH, SHELL_SWITCH};
 pub use fault::{FileFault, Warning};
 
 use belljar_workflow::{Dag, Task};

@@ -73,7 +73,7 @@ fn n1_flags_add_and_a_project_narrows() {
     assert_eq!(shown(&rules.deny), ["bad.example.org", "a.test:80"]);
     let expected = "belljar.toml: net.allow: evil.test does not count: a project cannot allow more than its \
                     user; allow it with `--net evil.test`, or with `allow = [\"evil.test\"]` under [net] in \
-                    your own belljar.toml";
+                    the user's belljar.toml";
     assert_eq!(ignored, [expected]);
 }
 

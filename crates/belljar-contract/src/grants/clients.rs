@@ -9,7 +9,7 @@ use std::{
 };
 
 use super::{Access, Grant, GrantAsk, GrantValue, Grants, GrantsRequest, contained};
-use crate::{ErrorCode, MissingGrant, MissingKind, RunError};
+use crate::{ErrorCode, MissingGrant, MissingKind, RunError, operator_phrase};
 
 /// The grants that a client may ask for, set by the operator.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -177,10 +177,7 @@ impl ClientGrants {
 
 /// How the operator allows something.
 fn allow(flag: &str, key: &str, name: &str) -> String {
-    format!(
-        "the operator allows it with `belljar serve --{flag} {name}`, or with `{key} = [{name:?}]` under \
-         [grants] in the user's belljar.toml"
-    )
+    format!("the operator allows it with {}", operator_phrase(flag, ("grants", key), name))
 }
 
 fn beyond_paths(what: &str, key: &str, path: &str, allowed: &[PathBuf]) -> RunError {

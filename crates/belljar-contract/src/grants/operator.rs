@@ -8,6 +8,7 @@ use std::{
 };
 
 use super::contained;
+use crate::operator_phrase;
 
 macro_rules! grant_lists {
     ($($(#[doc = $doc:literal])* $field:ident,)*) => {
@@ -113,9 +114,9 @@ impl fmt::Display for IgnoredGrant {
         write!(
             to,
             "{}: grants.{key}: {value} does not count: a project cannot allow more than its user; allow \
-             it with `belljar serve --{flag} {value}`, or `{key} = [{value:?}]` under [grants] in your own \
-             belljar.toml",
+             it with {}",
             file.display(),
+            operator_phrase(flag, ("grants", key), value),
         )
     }
 }

@@ -183,7 +183,7 @@ grant_table! {
         net: Hosts, also: &["allow_network"], needs: None,
         flag: Some(GrantFlag {
             name: "net", value_name: "HOST[:PORT]",
-            help: "Host the code may reach, through a proxy: a name, *.NAME or an address",
+            help: "Host the code may reach: a name, *.NAME or an address",
             workflow_help: Some("Host that the file may let code reach: a name, *.NAME or an address"),
             serve_help: Some("Host that clients may let code reach: a name, *.NAME or an address"),
         }),

@@ -79,7 +79,7 @@ impl Body for RequestBody {
                 return Poll::Ready(None);
             }
             let Some(BodyPiece { bytes, is_last }) = ready!(pieces.poll_recv(context)) else {
-                let error = io::Error::other("the body was not sent to its end");
+                let error = io::Error::other("the body ended early");
                 return Poll::Ready(Some(Err(error)));
             };
             *has_ended = is_last;
@@ -88,7 +88,8 @@ impl Body for RequestBody {
                 match rest {
                     Some(rest) if rest == 0 || !is_last => *left = rest,
                     Some(_) | None => {
-                        let error = io::Error::other("the body has another size than it had said");
+                        let error =
+                            io::Error::other("the body is not as long as its Content-Length");
                         return Poll::Ready(Some(Err(error)));
                     }
                 }

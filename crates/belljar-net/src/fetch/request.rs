@@ -61,21 +61,19 @@ pub struct FetchAnswer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum MalformedFetch {
     /// The method is not a word, or one that no request of code has.
-    #[error("this is not a method of a request")]
+    #[error("invalid HTTP method")]
     Method,
     /// The URL names no server to send a request to.
-    #[error(
-        "this is not the URL of a request: http:// or https://, without a user and without spaces"
-    )]
+    #[error("invalid URL: use http:// or https://, without a user and without spaces")]
     Url,
     /// The name of a header.
-    #[error("a name of a header has characters that it cannot have")]
+    #[error("invalid character in the name of a header")]
     HeaderName,
     /// The value of a header.
-    #[error("a value of a header has characters that it cannot have")]
+    #[error("invalid character in the value of a header")]
     HeaderValue,
     /// A piece of a body that is not sent in pieces, or whose last piece was sent.
-    #[error("the request takes no more pieces of a body")]
+    #[error("the body is already complete")]
     NoPieces,
 }
 

@@ -390,7 +390,7 @@ fn connections_in_doubt(id: RunId) -> RunResult {
     let message = "the host ended while the run could reach hosts: what it sent may have had effects, so it \
                    is not repeated";
     let error = RunError::new(ErrorCode::RunInDoubt, message).with_hint(
-        "`belljar audit` lists its connections; look there, then start it again if that does no harm",
+        "`belljar audit` lists its connections; check them, then start it again if repeating them is harmless",
     );
     RunResult::not_run(id, RunStatus::InDoubt, error)
 }

@@ -10,7 +10,7 @@ use std::{
     },
 };
 
-use belljar_contract::{RunError, RunId, SessionId};
+use belljar_contract::{Audience, RunError, RunId, SessionId};
 use belljar_net::{
     ConnectionAnswer, ConnectionApprover, ConnectionQuestion, NetRules, RequestSummary,
 };
@@ -114,7 +114,13 @@ impl Executor {
                 SocketAccess::Allowed
             }
         };
-        NetworkPlan { options: NetworkOptions { log, sockets, ..NetworkOptions::default() }, run }
+        // An author who may name any host is the operator, at a command line.
+        let audience = match &execution.hosts {
+            None => Audience::CommandLine,
+            Some(_) => Audience::Client,
+        };
+        let options = NetworkOptions { log, sockets, audience, ..NetworkOptions::default() };
+        NetworkPlan { options, run }
     }
 
     /// The rules for code that is granted these hosts. `flags` are the hosts that the operator's flags allow;

@@ -3,6 +3,7 @@
 use std::{io, path::PathBuf};
 
 use belljar_workflow::{DagFaults, WorkflowError, WorkflowStoreError};
+use belljar_workflow_formats::{CODE_SWITCH, SHELL_SWITCH};
 use thiserror::Error;
 
 /// Why a workflow operation failed. Nothing was changed.
@@ -16,9 +17,8 @@ pub enum ProjectWorkflowError {
     Faulty(#[source] DagFaults),
     /// The workflow contains code, which the operator has not allowed.
     #[error(
-        "task {task} runs code, but code execution is off: the operator enables it when a \
-         workflow is created, with `--enable-code-execution` or `enable_code_execution` in \
-         `[workflows]`"
+        "task {task} runs code, but code execution is off; {}, before the workflow is created",
+        CODE_SWITCH
     )]
     CodeOff {
         /// The first task with code.
@@ -26,8 +26,8 @@ pub enum ProjectWorkflowError {
     },
     /// The workflow contains bash, which the operator has not allowed.
     #[error(
-        "task {task} runs bash, but the shell is off: the operator enables it when a workflow is \
-         created, with `--enable-shell` or `enable_shell` in `[workflows]`"
+        "task {task} runs bash, but the shell is off; {}, before the workflow is created",
+        SHELL_SWITCH
     )]
     ShellOff {
         /// The first task with bash.

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn malformed_hosts_name_the_flag_and_an_empty_list_is_no_network() {
+fn malformed_hosts_are_named_and_an_empty_list_is_no_network() {
     let error = policy(
         &["example.org".to_owned(), "https://example.org".to_owned()],
         &NetworkOptions::default(),
@@ -11,7 +11,7 @@ fn malformed_hosts_name_the_flag_and_an_empty_list_is_no_network() {
     let error = error.expect_err("a URL");
     assert_eq!(
         error.message,
-        "--net `https://example.org`: name a host, not a URL, as in example.org or example.org:8443"
+        "the host `https://example.org`: name a host, not a URL, as in example.org or example.org:8443"
     );
 }
 

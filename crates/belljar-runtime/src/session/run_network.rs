@@ -32,7 +32,7 @@ impl SessionRunNetwork {
         if cell.reach().network == GuestNetwork::None {
             return None;
         }
-        let (log, lines) = RunLog::new(options.log);
+        let (log, lines) = RunLog::new(options.log, options.audience);
         let log = Arc::new(log);
         let approver = options.approver.unwrap_or_else(|| Arc::new(NoApprover));
         result.transcript.take_lines_of(lines);

@@ -56,9 +56,9 @@ pub(super) async fn blob<B: Backend>(
     match api.backend().blob(&handle).await? {
         Some(blob) => Ok(download(Body::from(blob.bytes))),
         None => {
-            let message = format!("nothing is kept as {handle}");
+            let message = format!("no value is stored under {handle}");
             Err(ApiError::new(StatusCode::NOT_FOUND, "blob.unknown", message)
-                .with_hint("handles are in results; what they name is removed with its run"))
+                .with_hint("take handles from results; a value is removed with its run"))
         }
     }
 }

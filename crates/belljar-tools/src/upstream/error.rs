@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use belljar_contract::{Audience, Limit};
 use thiserror::Error;
 
 use super::deadline::LimitSource;
@@ -185,7 +186,8 @@ impl UpstreamError {
                 Some("raise `max_concurrent` of the server to allow more parallel calls".to_owned())
             }
             Self::TimedOut { set_by: LimitSource::Caller, .. } => {
-                Some("raise --tool-timeout, or tool_timeout_ms of the request".to_owned())
+                let advice = Limit::ToolTimeout.advice(Audience::CommandLine);
+                Some(format!("Make smaller calls. {advice}"))
             }
             Self::TimedOut { set_by: LimitSource::Server, .. } => {
                 Some("raise `timeout` of the server".to_owned())

@@ -297,7 +297,7 @@ async fn named_limit() -> Result<(), Failed> {
     );
     assert_eq!(
         error.hint().as_deref(),
-        Some("raise --tool-timeout, or tool_timeout_ms of the request")
+        Some("Make smaller calls. Or ask for more with --tool-timeout.")
     );
     let host = Host::with(RawServer { timeout: Some(1), ..hostile("hangs_in_call") });
     let error = host.call("work", none()).await.unwrap_err();

@@ -20,8 +20,8 @@ const REFUSED: [i32; 2] = [126, NOT_FOUND];
 const NOT_FOUND: i32 = 127;
 /// bash ends with this when the code does not parse.
 const UNPARSED: i32 = 2;
-const NO_NETWORK: &str = "There is no network in this run beyond granted hosts, which curl and other \
-    programs reach through a proxy; or pass the data in with `context`.";
+const NO_NETWORK: &str = "Only granted hosts can be reached, and only by programs that use a proxy, such \
+    as curl. Or pass the data in with `context`.";
 /// A shell reports a command that was killed by signal n as 128 + n.
 const SIGNALLED: i32 = 128;
 

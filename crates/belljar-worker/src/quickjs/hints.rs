@@ -102,7 +102,7 @@ fn for_missing_member(message: &str) -> Option<&'static str> {
         "Intl.DisplayNames" | "Intl.DurationFormat" => {
             "It is not available: there are no names of regions, languages and currencies, and no \
              durations. Intl has NumberFormat, DateTimeFormat, PluralRules, RelativeTimeFormat, \
-             ListFormat, Collator, Segmenter and Locale. Write the few names that are needed."
+             ListFormat, Collator, Segmenter and Locale. Write the few names yourself."
         }
         "crypto.createHash" | "crypto.createHmac" | "crypto.randomBytes" | "crypto.randomInt" => {
             "The global `crypto` is the web's. Write: import crypto from \"node:crypto\"."

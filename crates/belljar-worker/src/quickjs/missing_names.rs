@@ -38,10 +38,7 @@ pub(super) fn lookup(name: &str) -> Option<MissingName> {
         "Bun" | "child_process" | "exec" | "spawn" | "execSync" => {
             (ErrorCode::PermissionHost, NO_HOST)
         }
-        "axios" | "http" | "https" | "net" => (
-            ErrorCode::PermissionNetwork,
-            "Network access is not available in this run; pass the data in with `context`.",
-        ),
+        "axios" | "http" | "https" | "net" => (ErrorCode::PermissionNetwork, node_modules::NETWORK),
         "WebAssembly" => (
             ErrorCode::PermissionHost,
             "WebAssembly is not available. Write the computation in TypeScript.",

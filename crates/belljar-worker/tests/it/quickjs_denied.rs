@@ -87,6 +87,10 @@ fn hints_say_what_to_do_instead() {
             "Network access is not available in this run; pass the data in with `context`.",
         ),
         (
+            "new WebSocket('wss://x')",
+            "Use `fetch`, which reaches granted hosts, or pass the data in with `context`.",
+        ),
+        (
             "if (!process.env.API_KEY) throw new Error('API_KEY is missing')",
             "process.env has no API_KEY: code sees a variable of the host only if it is granted; \
              `context` can pass the value instead.",

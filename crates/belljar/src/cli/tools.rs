@@ -85,9 +85,9 @@ fn accept(arguments: &ToolsAcceptArguments, project: &Project) -> anyhow::Result
     let (accepts, text) = match arguments.retract {
         false => (
             Acceptance::Accepted,
-            "is accepted as it is configured now: its tools that only read do not ask",
+            "is accepted with its present configuration: its read-only tools no longer ask",
         ),
-        true => (Acceptance::Retracted, "is not accepted any more"),
+        true => (Acceptance::Retracted, "is no longer accepted"),
     };
     project.accept(server, accepts)?;
     writeln!(io::stdout(), "server {} {text}", visible(server))?;

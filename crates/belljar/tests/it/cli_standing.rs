@@ -61,7 +61,7 @@ fn d7_a_yes_for_good_is_a_rule_that_can_be_listed_and_removed() {
     assert!(refused(&["--for", "always", "--when", "text=b*"]).contains("does not cover the call"));
     assert!(refused(&["--for", "always", "--when", "text=a\u{202e}*"]).contains("would not see"));
     assert!(refused(&["--when", "text=a*"]).contains("--when needs --for"));
-    assert!(refused(&["--for", "session"]).contains("a yes to this call can last"));
+    assert!(refused(&["--for", "session"]).contains("the longest approval of this call is"));
     let always = ["approvals", "approve", &id, "--for", "always", "--when", "text=a*"];
     let approved = project.belljar(&always);
     let rule = "allowed always in this project: count__append when text is \"a*\" (rule_";
@@ -113,7 +113,7 @@ fn d7_rules_of_files_win_over_a_yes_for_good() {
     let mut asks = project.start(ONE, &[]);
     let id = asks.approval();
     let refused = project.belljar(&["approvals", "approve", &id, "--for", "always"]);
-    assert!(refused.stderr.contains("a yes to this call can last run"), "{refused:#?}");
+    assert!(refused.stderr.contains("the longest approval of this call is run"), "{refused:#?}");
     assert_eq!(project.belljar(&["approvals", "approve", &id, "--for", "run"]).status, Some(0));
     assert_eq!(asks.end().status, Some(0));
 }

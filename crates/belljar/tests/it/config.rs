@@ -96,7 +96,7 @@ fn s5_a_project_allows_nothing_of_the_users_own_servers() {
     assert_eq!(policies(&place), (json!("ask"), json!("allow")));
     let listed = place.belljar(&["tools", "list"]);
     let told = listed.stderr.replace(place.path().to_str().unwrap(), "[place]");
-    insta::assert_snapshot!(told, @"[place]/work/belljar.toml: allow `*` does not apply to mine, which this project does not define; allow it in your own belljar.toml");
+    insta::assert_snapshot!(told, @"[place]/work/belljar.toml: allow `*` does not apply to mine, which this project does not define; allow it in the user's belljar.toml");
     let listed = place.belljar(&["tools", "list", "--json"]).json();
     assert_eq!(listed["not_counted"][0]["servers"], json!(["mine"]));
     // What narrows counts, and so does what the user says.

@@ -100,8 +100,7 @@ fn help_of_run_shows_its_flags_by_kind() {
                                       .envrc
           --read <PATH>               File or directory the code may read, at the same path
           --write <PATH>              File or directory the code may change directly, at the same path
-          --net <HOST[:PORT]>         Host the code may reach, through a proxy: a name, *.NAME or an
-                                      address
+          --net <HOST[:PORT]>         Host the code may reach: a name, *.NAME or an address
           --env <NAME[=VALUE]>        Environment variable for the code; without VALUE, its current
                                       value
           --module <NAME>             Python module or builtin that restricted mode refuses, e.g.

@@ -117,7 +117,7 @@ fn a5_hosts_that_cannot_be_granted_are_errors() {
         (
             "python",
             &["--net", "https://example.org"][..],
-            "--net `https://example.org`: name a host, not a URL, as in example.org or example.org:8443",
+            "the host `https://example.org`: name a host, not a URL, as in example.org or example.org:8443",
         ),
         (
             "bash",

@@ -29,7 +29,7 @@ fn a5_a_python_session_reaches_the_host_that_was_granted_and_no_other() {
     let refused = run(&server, &id, &format!("get('{}')", other.address));
     assert_eq!(refused["result"], 403, "{refused:#}");
     let blocked = format!(
-        "[blocked] network: GET {0}/x: no rule allows this port of the host; to allow it: --net {0}",
+        "[blocked] network: GET {0}/x: no rule allows this port of the host",
         other.address
     );
     assert_eq!(refused["logs"], json!([blocked]), "{refused:#}");

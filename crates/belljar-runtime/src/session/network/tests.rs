@@ -8,7 +8,7 @@ use tokio::{
     net::TcpStream,
 };
 
-use belljar_contract::Limits;
+use belljar_contract::{Audience, Limits};
 use belljar_net::NoApprover;
 
 use super::{CellNetwork, NetworkTurn};
@@ -23,7 +23,7 @@ fn cell() -> (Arc<CellNetwork>, SocketAddr) {
 }
 
 async fn begin(network: &Arc<CellNetwork>, name: &str) -> NetworkTurn {
-    let (log, _) = RunLog::new(None);
+    let (log, _) = RunLog::new(None, Audience::Client);
     network.begin_run(name.into(), Limits::default(), Arc::new(log), Arc::new(NoApprover)).await
 }
 

@@ -20,6 +20,7 @@
   };
 
   const NETWORK = "Network access is not available in this run; pass the data in with `context`.";
+  const FETCH_ONLY = "Use `fetch`, which reaches granted hosts, or pass the data in with `context`.";
   const THREADS = "There is one thread and no subprocess. Use async functions and Promise.all.";
 
   /** An argument as it stands in the log: short, quoted, and without running guest code. */
@@ -57,7 +58,7 @@
     }));
   }
   for (const name of ["XMLHttpRequest", "WebSocket", "EventSource", "WebTransport"]) {
-    refuseToConstruct(name, "permission.network", "needs the network", NETWORK);
+    refuseToConstruct(name, "permission.network", "needs the network", FETCH_ONLY);
   }
   for (const name of ["Worker", "SharedWorker"]) {
     refuseToConstruct(name, "permission.host", "needs a thread of its own", THREADS);

@@ -35,7 +35,7 @@
     "UnexpectedEof", "WriteZero", "WouldBlock", "Http", "FilesystemLoop",
   ]) errors[name] = withName(name, Error);
 
-  const NETWORK = "Network access is not available in this run; pass the data in with `context`.";
+  const NETWORK = "Use `fetch`, which reaches granted hosts, or pass the data in with `context`.";
   const PROCESS = "There is no subprocess in this language. Do it in code, or run it with language bash.";
   const KINDS = {
     __proto__: null,

@@ -1,4 +1,4 @@
-// setTimeout, setInterval, setImmediate and their kin, in Node's order and with Node's objects.
+// setTimeout, setInterval, setImmediate and similar functions, in Node's order and with Node's objects.
 //
 // Offers `native.loop` to the event loop in Rust, which owns the waiting: `runOne()` runs one
 // callback that is due, so that promise jobs come in between, and `delay(isBodyDone)` says how

@@ -11,7 +11,7 @@ Examples:
   belljar resume run_4be1                        a prefix of the id is enough
 
 No finished call is repeated: the code runs from the start in a new cell and gets the recorded
-outcomes of its calls. A call that may have happened is repeated only if that does no harm, or if a
+outcomes of its calls. A call that may have happened is repeated only if that is harmless, or if a
 person says so (`belljar approvals retry`); they may also enter its result (`use`) or let it fail
 (`deny`).";
 

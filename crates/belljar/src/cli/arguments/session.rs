@@ -56,11 +56,10 @@ pub(crate) struct SessionNewArguments {
     /// Command that code in the session may run, found in the host's PATH; repeatable
     #[arg(long = "command", value_name = "NAME")]
     pub(crate) commands: Vec<String>,
-    /// Host that code in the session may reach, through a proxy; the host of the session must allow it;
-    /// repeatable
+    /// Network host that code may reach; `belljar serve` must allow it; repeatable
     #[arg(long = "net", value_name = "HOST[:PORT]")]
     pub(crate) hosts: Vec<String>,
-    /// Directory that the session sees as a copy at /work; the host must allow it
+    /// Directory that the session sees as a copy at /work; `belljar serve` must allow it
     #[arg(long, value_name = "DIR")]
     pub(crate) workspace: Option<PathBuf>,
     /// End the session when it is unused for this long [default: 15m]

@@ -1,4 +1,4 @@
-// Numbers in a Buffer: readInt16LE, writeDoubleBE and their kin, from one table.
+// Numbers in a Buffer: readInt16LE, writeDoubleBE and similar functions, from one table.
 (function (native) {
   "use strict";
 

@@ -200,7 +200,7 @@
     abort: "End the run with process.exit(code), or throw an Error.",
     chdir: "Relative paths always begin at /work. Use path.join(directory, name).",
     dlopen: "Libraries of the host cannot be loaded. Write it in TypeScript.",
-    binding: "The inside of Node is not here. Use the modules that are.",
+    binding: "The internals of Node are not available. Use the modules that are.",
     setuid: "The user of a cell is fixed.",
     setgid: "The user of a cell is fixed.",
   };
