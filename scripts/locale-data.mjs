@@ -211,7 +211,7 @@ function zonesOf(locale) {
   return result;
 }
 
-/** What a locale says otherwise than its parent; undefined when nothing. */
+/** The data of a locale that differ from its parent; undefined when none do. */
 function difference(own, parent) {
   if (own === null || typeof own !== "object" || Array.isArray(own) || typeof parent !== "object") {
     return JSON.stringify(own) === JSON.stringify(parent) ? undefined : own;

@@ -37,7 +37,7 @@ SPECIAL = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"}
 FIRST_RANKED = 996
 MOST_TOKENS = 64
 FEWEST_PIECES = 2
-# What the check accepts from another machine: numbers that are off by one because of a tie in rounding,
+# Differences of another machine that the check accepts: numbers off by one because of a tie in rounding,
 # and no more of them than this share; scales that differ in the last digits of single precision.
 MOST_OFF_BY_ONE = 1e-3
 SCALE_TOLERANCE = 1e-4

@@ -2,6 +2,7 @@
 //!
 //! Each rule has a list of excused cases that only shrinks.
 
+mod comments;
 mod names;
 
 use std::{
@@ -22,6 +23,8 @@ const EXCUSED_SIZES: &[(&str, &str)] = &[];
 const MAX_CRATE_LINES: usize = 12_000;
 /// Crates over the limit that are excused, with the reason.
 const EXCUSED_CRATES: &[(&str, &str)] = &[];
+/// A page that is to be read in one go has no more lines.
+const MAX_PAGE_LINES: &[(&str, usize)] = &[("ARCHITECTURE.md", 200)];
 /// The one crate that may hold `unsafe`.
 const UNSAFE_CRATE: &str = "crates/belljar-jail/";
 
@@ -135,6 +138,8 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<()> {
     declared.check_shared(&mut faults);
     check_crate_sizes(&sizes, &mut faults);
     check_arrows(root, &mut faults)?;
+    check_pages(root, &mut faults)?;
+    comments::check(root, &mut faults)?;
     if !faults.is_empty() {
         bail!("{} faults:\n{}", faults.len(), faults.join("\n"));
     }
@@ -212,6 +217,16 @@ fn check_crate_sizes(sizes: &BTreeMap<String, usize>, faults: &mut Vec<String>) 
             true | false => {}
         }
     }
+}
+
+fn check_pages(root: &Path, faults: &mut Vec<String>) -> anyhow::Result<()> {
+    for (name, most) in MAX_PAGE_LINES {
+        let lines = fs::read_to_string(root.join(name)).context(*name)?.lines().count();
+        if lines > *most {
+            faults.push(format!("{name}: {lines} lines, at most {most}"));
+        }
+    }
+    Ok(())
 }
 
 fn is_test(name: &str) -> bool {

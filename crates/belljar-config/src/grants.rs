@@ -53,7 +53,7 @@ impl GrantSettings {
         Ok(Self { operator, project: project.transpose()? })
     }
 
-    /// What clients may ask for, if the flags of `serve` allow this, and what the project's file states
+    /// The grants that clients may ask for if the flags of `serve` allow this, and the grants of the project's file
     /// beyond it. Relative paths start `here`.
     pub fn with_flags(&self, flags: GrantTable, here: &Path) -> (GrantTable, Vec<IgnoredGrant>) {
         let mut allowed = self.operator.clone().and(flags);

@@ -114,7 +114,7 @@ pub fn shell_word(text: &str) -> String {
     }
 }
 
-/// What is asked about a call, as clients see it.
+/// The question about a call, as clients see it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalKind {

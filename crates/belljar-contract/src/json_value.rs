@@ -128,7 +128,7 @@ impl JsonValue {
     }
 }
 
-/// What a value is looked up by: the key of an object or the place in a list.
+/// The place of a value in its parent: the key of an object or the index of a list.
 pub trait JsonPlace {
     /// The value at this place.
     fn within(self, value: &JsonValue) -> Option<&JsonValue>;

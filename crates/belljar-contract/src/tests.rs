@@ -1,4 +1,4 @@
-//! What the contract promises of its tables and its JSON.
+//! Promises of the contract about its tables and its JSON.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ fn s10_the_usual_maxima_are_within_the_machine() {
     assert_eq!((small.context_bytes, small.result_bytes), (64 * MIB, 16 * MIB));
     assert_eq!(small.timeout, Limits::MAXIMUM.timeout);
     assert_eq!(Limits::MAXIMUM.on_a_machine_with(1 << 40), Limits::MAXIMUM);
-    // What a run gets that asks for nothing fits too.
+    // The limits of a run that asks for nothing fit, too.
     let tiny = Limits::MAXIMUM.on_a_machine_with(256 * MIB);
     let excess = Limits::DEFAULT.excess(&tiny).map(|excess| excess.limit);
     assert_eq!(excess, Some(Limit::Memory));

@@ -8,7 +8,7 @@ use std::{
     net::{IpAddr, Ipv4Addr, Ipv6Addr},
 };
 
-/// What kind of address an address is.
+/// The class of an address, which decides whether a name may lead to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AddressClass {
     /// Reachable from anywhere on the internet.

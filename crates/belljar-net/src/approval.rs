@@ -26,7 +26,7 @@ pub struct RequestSummary {
     pub body_bytes: Option<u64>,
 }
 
-/// What a person has answered.
+/// The answer of a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConnectionAnswer {
     /// It may be made.

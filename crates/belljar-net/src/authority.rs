@@ -69,7 +69,7 @@ impl RunAuthority {
         self.issuer.pem()
     }
 
-    /// What the proxy needs to be this host to a TLS client.
+    /// The configuration with which the proxy is this host to a TLS client.
     pub(crate) fn server_config(
         &self,
         host: &RemoteHost,

@@ -15,7 +15,7 @@ const HOST_NAME: u8 = 0;
 const RECORD_HEADER: usize = 5;
 const MESSAGE_HEADER: usize = 4;
 
-/// What the bytes so far say.
+/// The state of reading a client hello, after the bytes so far.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum HelloProgress {
     /// The message is not complete.

@@ -37,7 +37,7 @@ pub(crate) struct ProxyConnection {
     fetch: AtomicU32,
 }
 
-/// What a guest may do with a host that it has named.
+/// The uses of a host that a guest has named.
 #[derive(Debug)]
 pub(crate) enum TunnelAdmission {
     /// Send anything: a rule allows the whole connection, and it is made.

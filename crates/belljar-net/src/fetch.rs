@@ -47,7 +47,7 @@ pub enum FetchFailure {
     Malformed(MalformedFetch),
     /// The rules, a person or a bound of the run are against it.
     Refused {
-        /// What was refused, and why.
+        /// The refused host or request, and the reason.
         message: String,
         /// The host and port to allow, if that is what is missing.
         missing: Option<String>,

@@ -51,7 +51,7 @@ pub struct BelljarPorts;
 impl ForbiddenPorts for BelljarPorts {
     fn is_forbidden<'a>(&'a self, port: u16) -> Pin<Box<dyn Future<Output = bool> + Send + 'a>> {
         Box::pin(async move {
-            // What cannot be found out is refused.
+            // A port whose owner cannot be found is refused.
             spawn_blocking(move || is_of_belljar(port)).await.unwrap_or(true)
         })
     }

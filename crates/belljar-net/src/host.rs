@@ -87,7 +87,7 @@ fn name(text: &str) -> Result<DomainName, RemoteHostError> {
     let text = text.strip_suffix('.').unwrap_or(text);
     let ascii = match url::Host::parse(text) {
         Ok(url::Host::Domain(ascii)) => ascii,
-        // What browsers read as an address: `0x7f.1`, `017700000001`, `2130706433`.
+        // Browsers read these as addresses: `0x7f.1`, `017700000001`, `2130706433`.
         Ok(url::Host::Ipv4(_) | url::Host::Ipv6(_)) => return Err(RemoteHostError::OddAddress),
         Err(url::ParseError::InvalidIpv4Address) => return Err(RemoteHostError::OddAddress),
         Err(_) => return Err(RemoteHostError::NotAName),

@@ -144,7 +144,7 @@ fn text_answer(status: StatusCode, text: String) -> Response<ProxyBody> {
     *answer.status_mut() = status;
     let plain = HeaderValue::from_static("text/plain; charset=utf-8");
     answer.headers_mut().insert(header::CONTENT_TYPE, plain);
-    // What the guest sent behind a refused request is of no use.
+    // The bytes behind a refused request are of no use.
     answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     answer
 }

@@ -42,13 +42,13 @@ pub struct ConnectionEvent {
     pub request: Option<RequestSummary>,
     /// The rule that allowed it, as the operator wrote it; `None` if none did.
     pub rule: Option<String>,
-    /// What the record has to say beside that. The proxy itself has nothing to add.
+    /// A remark for the record. The proxy itself adds none.
     pub note: Option<String>,
-    /// What became of it.
+    /// The outcome.
     pub outcome: ConnectionOutcome,
 }
 
-/// What became of a connection.
+/// The outcome of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ConnectionOutcome {
     /// It is allowed. The report comes before the name is resolved.
@@ -87,7 +87,7 @@ pub trait ConnectionLog: Debug + Send + Sync {
 }
 
 impl ConnectionEvent {
-    /// What it is about, for people: `HOST:PORT`, or `METHOD HOST:PORT/PATH` if it is a request.
+    /// The subject for people: `HOST:PORT`, or `METHOD HOST:PORT/PATH` if it is a request.
     pub fn subject(&self) -> String {
         let Some(RequestSummary { method, path, .. }) = &self.request else {
             return self.destination.to_string();

@@ -14,9 +14,9 @@ use crate::{
 pub struct ProjectNetRules {
     /// If stated, the only hosts and requests that count beside those of `ask`.
     pub allow: Option<Vec<NetRule>>,
-    /// What a person is asked about in addition.
+    /// Rules about which a person is asked in addition.
     pub ask: Vec<NetRule>,
-    /// What is refused in addition.
+    /// Rules that refuse in addition.
     pub deny: Vec<NetRule>,
 }
 
@@ -34,7 +34,7 @@ impl NetRules {
         self
     }
 
-    /// What both these rules and a project's allow.
+    /// The rules that allow only what both these and a project's rules allow.
     #[must_use]
     pub fn narrowed_by(self, project: &ProjectNetRules) -> Self {
         let Self { allow, ask, mut deny } = self;
@@ -78,7 +78,7 @@ fn both(rule: &NetRule, narrower: &NetRule) -> Option<NetRule> {
     })
 }
 
-/// What both of two lists name, where an empty list stands for everything; `None` if that is nothing.
+/// The intersection of two lists, where an empty list stands for everything; `None` if it is empty.
 fn in_both<T: Clone>(own: &[T], other: &[T], both: impl Fn(&T, &T) -> Option<T>) -> Option<Vec<T>> {
     if own.is_empty() || other.is_empty() {
         return Some([own, other].concat());

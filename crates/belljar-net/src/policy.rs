@@ -13,7 +13,7 @@ use crate::{
     rules::{NetRule, NetRules},
 };
 
-/// What one run may reach: the patterns that it was granted, as far as the rules go. No pattern is no
+/// The hosts that one run may reach: its granted patterns, as far as the rules go. Without patterns, it has no
 /// network.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NetPolicy {

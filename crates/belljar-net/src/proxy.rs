@@ -67,7 +67,7 @@ impl Default for NetLimits {
     }
 }
 
-/// What the connections of one run go through.
+/// The parts that all connections of one run use.
 #[derive(Debug, Clone)]
 pub struct ProxyContext {
     /// The hosts it may reach.

@@ -52,7 +52,7 @@ impl Redactor {
         bytes.freeze()
     }
 
-    /// What is held back when the body has ended.
+    /// The bytes that are still held back when the body has ended.
     pub(crate) fn rest(&mut self) -> Bytes {
         self.held.split().freeze()
     }

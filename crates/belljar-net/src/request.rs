@@ -28,7 +28,7 @@ pub enum RequestFault {
     /// The server would repeat the request, with all headers in it.
     #[error("the methods TRACE and TRACK are never allowed")]
     Trace,
-    /// What follows would not be requests.
+    /// The bytes after it would not be requests.
     #[error("requests to this host must not ask for another protocol (Upgrade)")]
     Upgrade,
     /// The server may take another method or path than the rules have seen.
@@ -111,7 +111,7 @@ pub(crate) fn authority(uri: &Uri, usual_port: Option<u16>) -> Option<(&str, u16
     let (host, whole) = (authority.host(), authority.as_str());
     let port = match authority.port() {
         Some(port) if whole.ends_with(&format!(":{port}")) => port.as_u16(),
-        // What stands behind the host is no port.
+        // The text behind the host is not a port.
         Some(_) => return None,
         None => usual_port.filter(|_| whole == host)?,
     };

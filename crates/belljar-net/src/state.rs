@@ -1,4 +1,4 @@
-//! What all connections of one run share: its context, its bytes, the places of its hosts, its records.
+//! The state that all connections of one run share: its context, its bytes, the places of its hosts, its records.
 
 use std::{
     io,

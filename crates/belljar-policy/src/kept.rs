@@ -1,4 +1,4 @@
-//! What a user has said for good about a project, in files of the user's own: rules that were approved
+//! A user's permanent decisions about a project, in files of the user's own: rules that were approved
 //! with "always", and servers that the user accepted.
 //!
 //! One file per project, in a directory that no cell sees. The project's own files cannot say any of it:

@@ -20,7 +20,7 @@ pub(crate) struct NetworkSettings {
     variables: BTreeMap<String, String>,
 }
 
-/// What clients may reach.
+/// The hosts that clients may reach.
 #[derive(Debug, Clone, Default)]
 pub struct ClientHosts {
     /// The hosts that flags allow.

@@ -57,7 +57,7 @@ pub(crate) struct CellBody {
 /// The sockets of the host in a cell's network namespace.
 #[derive(Debug)]
 pub(crate) struct CellSockets {
-    /// What its proxy listens on.
+    /// The socket on which its proxy listens.
     pub(crate) listener: OwnedFd,
     /// Lists all sockets there.
     pub(crate) list: SocketList,

@@ -30,7 +30,7 @@ pub(crate) enum FetchJob {
 /// A step under way, and its reply.
 type StepTaken = Pin<Box<dyn Future<Output = Result<Vec<u8>, ToolFault>> + Send>>;
 
-/// Who gets the reply to a step.
+/// The receiver of the reply to a step.
 #[derive(Debug)]
 pub(crate) enum FetchReplyTo {
     Guest,
@@ -144,7 +144,7 @@ fn head_of(answer: FetchAnswer) -> Vec<u8> {
     FetchHead { status, status_text, headers, is_whole }.with_body(b"")
 }
 
-/// What the code is told.
+/// The fault that the code sees.
 fn fault(failure: FetchFailure) -> ToolFault {
     match failure {
         FetchFailure::Malformed(error) => ToolFault::new(ErrorCode::FetchFailed, error.to_string()),

@@ -94,7 +94,7 @@ pub(crate) struct RunLog {
     next: Option<Arc<dyn ConnectionLog>>,
 }
 
-/// What a run may reach.
+/// The hosts that a run may reach, and the way to them.
 #[derive(Debug, Default)]
 pub(crate) struct RunReach {
     /// The hosts and the rules.
@@ -106,7 +106,7 @@ pub(crate) struct RunReach {
     pub(crate) authority: Option<Arc<RunAuthority>>,
 }
 
-/// What a request may reach, with an authority if there are rules about requests.
+/// The reach of a request, with an authority if there are rules about requests.
 pub(crate) fn reach(
     hosts: &[String],
     engine: EngineName,
@@ -168,7 +168,7 @@ pub(crate) fn cell_listener(listener: OwnedFd) -> io::Result<TcpListener> {
     TcpListener::from_std(listener)
 }
 
-/// What the connections of a cell go through.
+/// The context of the connections of a cell.
 pub(crate) fn proxy_context(
     reach: &RunReach,
     limits: NetLimits,

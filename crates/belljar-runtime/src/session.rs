@@ -37,7 +37,7 @@ pub struct CellSession {
     state: Arc<SessionState>,
 }
 
-/// What all clones of a session share.
+/// The state that all clones of a session share.
 #[derive(Debug)]
 pub(crate) struct SessionState {
     id: SessionId,

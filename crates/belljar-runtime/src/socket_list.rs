@@ -1,6 +1,6 @@
 //! The sockets of a cell, as the kernel lists them, and the memory of their queues.
 //!
-//! What a cell has not read, and what it has sent and nobody has read, is in the kernel. Neither rlimits nor
+//! Unread data of a cell's sockets, received or sent, is in the kernel. Neither rlimits nor
 //! the sizes of processes count it. A netlink socket that was made in the network namespace of a cell
 //! lists the sockets there, whoever holds it.
 
@@ -59,7 +59,7 @@ impl SocketList {
     }
 }
 
-/// What a part of the answer adds.
+/// The memory that a part of the answer adds.
 #[derive(Debug, PartialEq, Eq)]
 enum ListedMemory {
     More(u64),

@@ -26,7 +26,7 @@ pub(crate) enum StructuredUse {
 }
 
 impl StructuredUse {
-    /// What the client of this request does. The name is its own, and decides nothing but the shape of
+    /// The behaviour of the client of this request. The client chooses its name, which decides only the shape of
     /// its answers.
     pub(crate) fn of(context: &RequestContext<RoleServer>) -> Self {
         context.client_info().map_or(Self::Beside, |client| Self::of_name(&client.name))

@@ -33,7 +33,7 @@ pub(crate) struct RunFiles {
     pub(crate) links: Vec<ContentBlock>,
 }
 
-/// What an answer says of a file.
+/// The description of a file in an answer.
 #[derive(Debug, Serialize)]
 pub(crate) struct FileNote {
     path: String,

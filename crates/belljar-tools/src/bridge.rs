@@ -107,7 +107,7 @@ pub struct RunContext {
     pub observer: Arc<dyn CallObserver>,
 }
 
-/// What is decided about a run right before it begins.
+/// The decisions about a run right before it begins.
 #[derive(Debug, Clone, Copy)]
 pub struct PreparedRun<'a> {
     /// Whether it can be resumed after its host has died.
@@ -291,7 +291,7 @@ impl Bridge {
         self.overrides.is_idempotent(tool, self.trust(&tool.server))
     }
 
-    /// What a tool can do.
+    /// The effects that a tool can have.
     pub fn reach(&self, tool: &Tool) -> ToolReach {
         match self.overrides.is_read_only(tool, self.trust(&tool.server)) {
             true => ToolReach::ReadOnly,

@@ -54,7 +54,7 @@ pub enum VerdictError {
     /// A yes to this call must not last so long.
     #[error("the longest approval of this call is {}, not {}: {reason}", widest.as_str(), scope.as_str())]
     TooLong {
-        /// What was asked for.
+        /// The requested scope.
         scope: ConsentScope,
         /// The longest that is possible.
         widest: ConsentScope,

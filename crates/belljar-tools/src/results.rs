@@ -19,13 +19,13 @@ const BIG: usize = 1 << 20;
 /// Longer error texts are cut: a guest needs the beginning, and a log must not be flooded.
 const MAX_MESSAGE: usize = 16 * 1024;
 
-/// What a call gave. It is JSON text for guest code and a value for the host; whichever of the two it
+/// The value of a call. It is JSON text for guest code and a value for the host; whichever of the two it
 /// was made as, only the other has to be made.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ToolValue {
     /// A value of the host: structured content, or what a local tool returned.
     Value(Value),
-    /// What the server sent instead of structured content.
+    /// The content that the server sent instead of structured content.
     Content(Vec<ContentBlock>),
     /// JSON text that was checked.
     Json(Vec<u8>),

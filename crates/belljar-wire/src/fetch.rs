@@ -23,11 +23,11 @@ const MAX_HEADERS: usize = 100;
 pub struct FetchAsk {
     /// Number of the step, in the sequence of the run's tool calls.
     pub call: u32,
-    /// What is asked for.
+    /// The step.
     pub step: FetchStep,
 }
 
-/// What a step of a fetch asks for. `fetch` is the number of the step that began it.
+/// A step of a fetch. `fetch` is the number of the step that began it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FetchStep {
     /// Make this request. The reply is a [`FetchHead`] and the beginning of the body.

@@ -1,4 +1,4 @@
-//! What a guest is told of the grants of its run.
+//! The grants of a run, as its guest sees them.
 
 use std::collections::BTreeMap;
 

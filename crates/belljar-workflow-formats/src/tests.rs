@@ -24,7 +24,7 @@ fn good(text: &str) -> ParsedWorkflow {
     }
 }
 
-/// What is told of a file that is wrong, a line for each fault.
+/// The faults of a file, a line for each.
 fn faults(text: &str) -> String {
     told(read("flow.yaml", text, &FormatOptions { code: CodeExecution::WithShell }))
 }

@@ -413,7 +413,7 @@ pub enum OnError {
     Fallback(Box<Task>),
 }
 
-/// What undoes a task. Its templates may use the task's `result` and its rendered arguments as
+/// The step that undoes a task. Its templates may use the task's `result` and its rendered arguments as
 /// `args`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

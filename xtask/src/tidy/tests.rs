@@ -1,4 +1,4 @@
-//! What the repository promises about its dependencies.
+//! Promises of the repository about its dependencies.
 
 use super::section;
 

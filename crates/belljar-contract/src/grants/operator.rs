@@ -70,7 +70,7 @@ impl GrantTable {
         }
     }
 
-    /// What both this table and that of a project's file allow, and what the project's states beyond this
+    /// The values that both this table and that of a project's file allow, and the project's values beyond this
     /// one. Paths are absolute.
     #[must_use]
     pub fn narrowed_by(mut self, mut project: Self, file: &Path) -> (Self, Vec<IgnoredGrant>) {

@@ -20,7 +20,7 @@ pub fn parse(json: &str) -> Result<JsonValue, serde_json::Error> {
     JsonParser { rest: checked.get() }.value()
 }
 
-/// What is left of a text that is known to be JSON and not too deep.
+/// The unread rest of a text that is known to be JSON and not too deep.
 struct JsonParser<'a> {
     rest: &'a str,
 }

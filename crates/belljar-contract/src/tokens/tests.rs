@@ -32,7 +32,7 @@ fn e5_one_long_line_is_cut_in_the_middle() {
     let CutText { head, tail, lines, bytes } = cut(&text, 100).expect("it is cut");
     assert!(head.starts_with("begin é7") && tail.ends_with("é7  end"), "{head} {tail}");
     assert_eq!((lines, head.len() + bytes + tail.len()), (0, text.len()));
-    // What is printed around a long line is there, too.
+    // The lines around a long line are there, too.
     let text = format!("first\n{}\nlast\n", "x".repeat(100_000));
     let CutText { head, tail, .. } = cut(&text, 100).expect("it is cut");
     assert!(head.starts_with("first\nxxx") && tail.ends_with("xxx\nlast\n"), "{head} {tail}");

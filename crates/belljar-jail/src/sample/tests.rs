@@ -96,7 +96,7 @@ fn s1_a_process_without_its_first_thread_is_measured() {
     assert_eq!(ProcessWalk::one(id).sample(&mut CpuLedger::default()), Sample::default());
 }
 
-/// What is beneath a process without its first thread is found too.
+/// Children of a process without its first thread are found, too.
 #[test]
 fn s1_children_of_a_process_without_its_first_thread_are_found() {
     let code = WITHOUT_ITS_FIRST_THREAD

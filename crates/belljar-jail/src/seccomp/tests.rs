@@ -7,7 +7,7 @@ use super::{
     program::{FIRST_FOREIGN_NUMBER, NATIVE_ARCHITECTURE},
 };
 
-/// What the kernel would give a filter to judge.
+/// The data that the kernel would give a filter to judge.
 #[derive(Clone, Copy)]
 struct Call {
     architecture: u32,

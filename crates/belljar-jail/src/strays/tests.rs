@@ -23,7 +23,7 @@ impl StartedProcess {
         pidfd_open(pid, PidfdFlags::empty()).expect("it is there")
     }
 
-    /// What is beneath it, once there are this many.
+    /// The processes beneath it, once there are this many.
     fn beneath(&self, count: usize) -> Vec<u32> {
         let begun = Instant::now();
         loop {

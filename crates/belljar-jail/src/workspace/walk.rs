@@ -59,7 +59,7 @@ pub fn changes(
     };
     walk.run()?;
     let mut changes = walk.changes;
-    // What was listed and then found unreadable is there twice, and the reason to withhold it wins.
+    // A path that was listed and then found unreadable is there twice; the reason to withhold it wins.
     let key = |change: &PathChange| (change.path.clone(), change.withheld.is_none());
     changes.list.sort_by_cached_key(key);
     changes.list.dedup_by(|later, earlier| later.path == earlier.path);

@@ -151,7 +151,7 @@ fn in_the_way(guests: Guests) -> Result<()> {
     same("through a link", put(&outside, "out/new", "1").is_err(), true)?;
     same("through a link", outside.remove(Path::new("out/passwd")).is_err(), true)?;
     same("a directory", put(&outside, "directory", "1").is_err(), true)?;
-    // What has a link's name takes the link's place.
+    // A file with a link's name takes the link's place.
     put(&outside, "file", "mine")?;
     same("in place of a link", live.run("read /work/file")?, "mine".into())?;
     same("listed", list(&outside)?, "directory:directory file:4 out:link".into())
@@ -205,7 +205,7 @@ fn granted(guests: Guests) -> Result<(tempfile::TempDir, Setup)> {
     Ok((home, Setup { grants, ..setup(guests) }))
 }
 
-/// What is written to a fifo of a directory that is only read does not arrive at the host.
+/// Data written to a fifo of a read-only directory does not arrive at the host.
 fn fifo(guests: Guests) -> Result<()> {
     use std::os::unix::fs::OpenOptionsExt;
     let (home, setup) = granted(guests)?;
@@ -244,7 +244,7 @@ fn grants(guests: Guests) -> Result<()> {
         let number = branch.number;
         branch.run(&format!("write {}/{number} x", write.display()))?;
     }
-    // What is written to is the host's own, and no layer of either's.
+    // The written file is the host's own, and in no layer of either branch.
     same("of the live one", write.join("0").exists(), true)?;
     same("of the child", write.join("1").exists(), true)?;
     same("the original", fs::read_to_string(read.join("file")).map_err(told)?, "read".into())

@@ -1,4 +1,4 @@
-//! What a hostile branch holds on to leads nowhere: descriptors and trees from before, `chroot`.
+//! Descriptors and trees that a hostile branch keeps from before, and `chroot`, lead nowhere.
 
 use belljar_jail::{
     Guests,
@@ -64,7 +64,7 @@ fn no_descriptors(guests: Guests) -> Result<()> {
     same("before", live.run("descriptors")?, "3".into())?;
     let mut child = cell.branch_until_reroot(&mut live, |_, child| {
         same("the copy's", child.run("descriptors")?, "1".into())?;
-        // What it thinks to have is dead, and is nobody else's.
+        // The process it believes to have is dead, and is nobody else's.
         child.run("write /work/b 1")?;
         same("its file", child.run("open-at two a read").is_err(), guests == Guests::Script)
             .or_else(|_| same("its own root", child.run("open-at two a read"), Err("2".into())))?;
@@ -167,7 +167,7 @@ fn strays(guests: Guests) -> Result<()> {
         stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with(['Z', 'X']))
     };
     same("left", left.split_whitespace().filter(|pid| !has_ended(pid)).count(), 2)?;
-    // What one branch uses is its own.
+    // The resources that one branch uses are its own.
     let alone =
         |branch: BranchProcesses| branch.sample(&mut CpuLedger::default()).usage.memory_bytes;
     same("the parked one alone", alone(of_parked) < alone(of_live), true)

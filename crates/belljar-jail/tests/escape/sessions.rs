@@ -44,7 +44,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Guests a cell has here: the one the attempt is made in, and the one it was copied from.
 const BRANCHES: u64 = 2;
 
-/// Who runs the host, what the guests are, and what network their cells have.
+/// The user of the host, the kind of guests, and the network of their cells.
 #[derive(Debug, Clone, Copy)]
 struct Mode {
     name: &'static str,
@@ -245,7 +245,7 @@ fn watch(cell: &Cell, branch: &Branch, guests: Guests, limits: &Limits) -> io::R
     thread::spawn(move || {
         let (mut ledger, mut looks) = (CpuLedger::default(), 0_u32);
         while told.recv_timeout(Duration::from_millis(5)) == Err(RecvTimeoutError::Timeout) {
-            // What it uses itself, and what all do: memory they share counts for each.
+            // Its own use, and that of all guests: memory they share counts for each.
             let (usage, sample) = (own.sample(&mut ledger).usage, whole.whole_sample());
             let of_all = sample.usage;
             looks += 1;

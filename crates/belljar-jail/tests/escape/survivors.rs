@@ -192,7 +192,7 @@ pub(crate) fn main(mark: &str, granted: &str, guests: Guests) -> io::Result<()> 
 }
 
 async fn churn(host: Host, code: &'static str, bait: Bait) {
-    // What is granted takes a while to get there.
+    // A grant takes a while to get there.
     let life = Duration::from_millis(if bait.home.is_absolute() { 40 } else { 5 });
     loop {
         let limits = Limits { timeout: life, ..Limits::DEFAULT };

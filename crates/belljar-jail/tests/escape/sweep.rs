@@ -47,7 +47,7 @@ struct Recording {
 }
 
 const GUEST: usize = 3;
-/// What the probe found out in the cell, among what is seen of it from outside.
+/// The findings of the probe in the cell, among those from outside.
 const INSIDE: &str = "inside";
 const PROCESSES: [&str; 4] = ["warden", "zygote", "keeper", "guest"];
 
@@ -133,11 +133,11 @@ impl Target<'_> {
             StartOutcome::Ended(verdicts) => harmless_end(&verdicts),
             StartOutcome::Held(held) => match differences(&held, healthy) {
                 Ok(()) => held.end().map(|()| Harmless::AsConfined),
-                // What was found out inside is from before whatever may have ended it.
+                // The findings from inside are older than whatever may have ended it.
                 Err(error) if held.is_whole() || healthy.get(INSIDE) != Some(&held.said) => {
                     held.end().and(Err(error))
                 }
-                // What a zygote does after its first cell has failed meanwhile: who is on the way
+                // The later work of a zygote has failed meanwhile: a process on the way
                 // out looks like nothing at all, and the host has to say that the cell is lost.
                 Err(error) => {
                     harmless_end(&held.finish()?).map_err(|end| format!("{error}; {end}"))
@@ -153,7 +153,7 @@ impl Target<'_> {
             return Err("no cell even without a fault".to_owned());
         };
         let healthy = look(&held)?;
-        // What a zygote does after its first cell belongs to it.
+        // Work of a zygote after its first cell belongs to it.
         let zygote = held.tree.zygote;
         if !processes::soon(|| waits_for_orders(zygote)) {
             return Err("the zygote does not come to rest".to_owned());

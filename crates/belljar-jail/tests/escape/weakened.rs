@@ -104,7 +104,7 @@ const fn for_programs(layer: Layer) -> Layer {
     Layer { zygote: &["__programs"], guests: Guests::Programs, ..layer }
 }
 
-/// What is different where guests are programs: more calls, more to see, grants.
+/// Further layers where guests are programs: more calls, more to see, grants.
 const LAYERS_OF_PROGRAMS: &[Layer] = &[
     layer(NetworkNamespace, &[Seccomp, Landlock], &["connect_to_loopback", "see_host_sockets"]),
     layer(IpcNamespace, &[Seccomp, Landlock], &["find_segment", "open_message_queue"]),

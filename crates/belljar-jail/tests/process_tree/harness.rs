@@ -171,7 +171,7 @@ impl SupervisedCommand {
         arguments: &[&str],
     ) -> io::Result<Self> {
         let (ours, theirs) = control::pair()?;
-        // What is not closed on its own must be closed by the keeper.
+        // A descriptor that is not closed on its own must be closed by the keeper.
         let stray = fs::File::open("/dev/null")?;
         fcntl_setfd(&stray, FdFlags::empty())?;
         let process = command.stdin(Stdio::from(theirs)).stdout(Stdio::null()).spawn()?;

@@ -1,4 +1,4 @@
-//! What others do to the original in the meantime is never lost: the change is not made, and the
+//! Changes of others to the original are never lost: the commit leaves the file alone, and the
 //! report names the file.
 
 use std::{fs, path::Path, time::SystemTime};

@@ -78,7 +78,7 @@ fn files_are_added_modified_and_deleted() {
     assert_eq!(find(&changes, "run.sh").kind, ChangeKind::Modified);
     assert_eq!(find(&changes, "data/one.csv").kind, ChangeKind::Deleted);
     assert_eq!(changes.list.len(), 5);
-    // What is committed keeps the time it was written at.
+    // A committed file keeps its time of writing.
     let times = [&workspace.upper, &workspace.lower]
         .map(|root| fs::metadata(root.join("new.txt")).unwrap().modified().unwrap());
     assert_eq!(times[0], times[1]);

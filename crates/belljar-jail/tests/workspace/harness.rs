@@ -260,7 +260,7 @@ pub(crate) fn mode(path: &Path) -> u32 {
     fs::symlink_metadata(path).unwrap().permissions().mode() & 0o7777
 }
 
-/// What is said of a whiteout: a character device 0:0, which any user may make.
+/// The form of a whiteout: a character device 0:0, which any user may make.
 pub(crate) fn put_whiteout(path: &Path) {
     mknodat(CWD, path, FileType::CharacterDevice, Mode::empty(), 0).unwrap();
 }

@@ -287,7 +287,7 @@ fn hard_links_become_files_of_their_own_within_the_budget() {
     let report = workspace.commit_with(&changes, &options);
     assert_eq!((report.committed, report.bytes), (3, 300_000));
     assert!(report.skipped.iter().all(|it| matches!(it.reason, NotCommitted::TooLarge)));
-    // What did not fit left nothing behind.
+    // Files that did not fit left nothing behind.
     assert_eq!(listing(&workspace.lower).len(), 3);
     assert_eq!(fs::metadata(workspace.lower.join("1")).unwrap().nlink(), 1);
 }

@@ -1,6 +1,6 @@
 //! Change lists, commits and artifacts, with real overlays and hostile upper directories.
 //!
-//! What a change list says is compared with what `diff` and `find` say of the same trees. All of it
+//! Change lists are compared with the output of `diff` and `find` about the same trees. All of it
 //! works as root and as an ordinary user; what needs root says so when it is skipped.
 #![expect(
     clippy::indexing_slicing,

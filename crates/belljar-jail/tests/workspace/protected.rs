@@ -1,4 +1,4 @@
-//! What is protected: whatever an upper directory holds in its place, a commit does the rest.
+//! Protected paths: whatever an upper directory holds in their place, a commit does the rest.
 
 use std::{
     fs::{self, File},
@@ -211,7 +211,7 @@ fn a_name_is_left_out_in_every_directory() {
     assert!(workspace.lower.join("new/servers.json").exists());
 }
 
-/// What the host would execute is told down to the last file, and left alone.
+/// Files that the host would execute are reported down to the last one, and left alone.
 #[test]
 fn s4_what_is_executed_is_told_and_left_out() {
     let workspace = workspace();

@@ -12,7 +12,7 @@ use thiserror::Error;
 
 use super::body::RequestBody;
 
-/// What servers are told if code names no program.
+/// The program that servers see if code names none.
 const USER_AGENT: &str = concat!("belljar/", env!("CARGO_PKG_VERSION"));
 
 /// A request of code. Nothing in it is checked.
@@ -78,7 +78,7 @@ pub enum MalformedFetch {
 }
 
 impl OutgoingRequest {
-    /// What requests that can share a connection have in common. It decides about nothing else.
+    /// The scheme, host and port. Requests with the same ones can share a connection; no rule depends on it.
     pub(super) fn origin(&self) -> String {
         let end = self.url.match_indices('/').nth(2).map_or(self.url.len(), |(at, _)| at);
         self.url.get(..end).unwrap_or_default().to_owned()

@@ -86,7 +86,7 @@ fn n1_a_flag_adds_hosts_that_no_rule_allows() {
     };
     let flags = ["api.test:443", "other.test", "bad.test"].map(|text| text.parse().expect("one"));
     let rules = file.with_hosts(flags.clone());
-    // What the file says about a host counts alone.
+    // Only the file's rules for a host count.
     assert_eq!(shown(&rules.allow), ["GET api.test/repos/**", "other.test", "bad.test"]);
     let policy = NetPolicy::new(flags.to_vec(), Arc::new(rules));
     let decided =
@@ -114,7 +114,7 @@ fn n1_what_may_be_reached_is_within_one_pattern() {
     }
 }
 
-/// What two path patterns have in common matches exactly the paths that both match.
+/// The intersection of two path patterns matches exactly the paths that both match.
 #[test]
 fn n1_path_patterns_have_an_exact_intersection() {
     let parts = ["a", "b", "*", "**"];

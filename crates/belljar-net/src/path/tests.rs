@@ -25,7 +25,7 @@ fn a5_two_stars_match_the_rest() {
     assert!(matches("/**", "/"));
 }
 
-/// What `deny` and `ask` have to recognize, whatever the server makes of it.
+/// Forms of a path that `deny` and `ask` have to recognize, whatever the server makes of them.
 #[test]
 fn n4_a_path_that_a_server_may_take_for_another_one_may_match() {
     let may_match =

@@ -1,4 +1,4 @@
-//! What patterns name, and which are malformed.
+//! The hosts that patterns name, and malformed patterns.
 
 use super::*;
 

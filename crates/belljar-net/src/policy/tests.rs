@@ -124,7 +124,7 @@ fn n4_what_asks_or_denies_counts_in_every_reading_of_a_request() {
     for (method, path) in [("GET", "/public/admin"), ("GET", "/issues"), ("POST", "/other")] {
         assert_eq!(request(&policy, method, path), Ok("api.example.org".to_owned()), "{path}");
     }
-    // What allows counts as it is written only.
+    // An allow rule matches only as it is written.
     let rules = NetRules {
         allow: vec![rule_of_requests("api.example.org", &["GET"], &["/public"])],
         ..NetRules::default()

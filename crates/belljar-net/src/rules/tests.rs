@@ -1,4 +1,4 @@
-//! What the fields of a rule demand of each other.
+//! Dependencies between the fields of a rule.
 
 use super::*;
 

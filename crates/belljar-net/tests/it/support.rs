@@ -65,7 +65,7 @@ pub(crate) struct Proxy {
     serving: JoinHandle<io::Result<()>>,
 }
 
-/// What a proxy is started with.
+/// The settings of a proxy.
 #[derive(Debug)]
 pub(crate) struct Setup {
     pub(crate) rules: NetRules,
@@ -93,7 +93,7 @@ impl Setup {
 }
 
 impl Setup {
-    /// What connections go through.
+    /// The context of its connections.
     pub(crate) fn context(self, resolver: Arc<LocalNames>, log: Arc<Log>) -> ProxyContext {
         let Self { rules, limits, approver, tls, authority, ports, .. } = self;
         let policy = NetPolicy::new(rules.patterns().cloned().collect(), Arc::new(rules));
@@ -111,7 +111,7 @@ impl Log {
     }
 }
 
-/// What a proxy has reported and resolved.
+/// The reports of a proxy and the names it resolved.
 pub(crate) struct Reports {
     pub(crate) events: Vec<ConnectionEvent>,
     pub(crate) resolved: Vec<String>,

@@ -1,4 +1,4 @@
-//! What is refused in a tunnel whose requests are seen. Each attempt has a control that gets through.
+//! Refusals in a tunnel whose requests are seen. Each attempt has a control that gets through.
 
 use rustls::pki_types::ServerName;
 
@@ -109,7 +109,7 @@ async fn a_server_that_changes_the_protocol_gets_no_further() {
     assert_eq!(place.guest().await.status("GET", "/api/1", "").await, 200);
 }
 
-/// What follows the first line of a request that allows two readings.
+/// Heads of requests that allow two readings, after the first line.
 fn smuggling_attempts() -> Vec<(&'static str, String)> {
     let hidden = "GET /admin HTTP/1.1\r\nHost: api.example.org\r\n\r\n";
     let length = hidden.len();

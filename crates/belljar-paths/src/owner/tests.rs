@@ -1,4 +1,4 @@
-//! What is somebody else's, a link, or open to others is not used; what is the user's own is.
+//! Only the user's own files are used: none of others, no link, none that is open to others.
 
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _, symlink};
 

@@ -84,7 +84,7 @@ impl StandingRule {
         values.collect()
     }
 
-    /// What it says about a call of a tool with this definition. Every reading of the arguments has to
+    /// The coverage of a call of a tool with this definition. Every reading of the arguments has to
     /// meet every condition.
     pub fn coverage(
         &self,

@@ -242,7 +242,7 @@ fn s20_arguments_that_name_the_own_state_always_ask() {
     for arguments in [json!({"path": "belljar.toml"}), json!({"path": "a/belljar/b"}), json!({})] {
         assert_eq!(verdict(arguments.clone()), PolicyVerdict::Allow, "{arguments}");
     }
-    // What is denied stays denied.
+    // A denied call stays denied.
     let denied = decide(&rules, "fs__delete", &json!({"path": ".belljar"}));
     assert_eq!(denied.verdict, PolicyVerdict::Deny);
 }

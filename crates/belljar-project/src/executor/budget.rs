@@ -160,7 +160,7 @@ async fn put(
     .ok()
 }
 
-/// What takes the place of a value that is too large.
+/// The summary that replaces a value that is too large.
 #[derive(Serialize)]
 struct ValueSummary<'a> {
     bytes: usize,

@@ -7,7 +7,7 @@ use belljar_contract::{ErrorCode, Language, RunResult};
 
 use super::{Execution, RunDurability};
 
-/// What the reader of a durable run's result should know of its clock. Ordinary runs have the default.
+/// The note about the clock of a durable run, for the reader of its result. Ordinary runs have the default.
 #[derive(Debug, Default)]
 pub(super) struct ClockNote {
     reads_clock: bool,

@@ -9,7 +9,7 @@ use belljar_contract::{ErrorCode, Language, RunRequest, RunResult};
 
 use super::{Execution, Executor};
 
-/// What a run that did not state its language is told.
+/// The note for a run that did not state its language.
 #[derive(Debug, Default)]
 pub(super) struct LanguageNote {
     is_left_out: bool,

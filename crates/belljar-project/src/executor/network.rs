@@ -26,7 +26,7 @@ use tokio::sync::OnceCell;
 use super::{Execution, Executor, RunDurability, connections::AuditedConnections};
 use crate::{Session, network::host_patterns};
 
-/// What the network of a run needs of its execution.
+/// The parts of an execution that the network of its run needs.
 #[derive(Debug)]
 pub(super) struct NetworkPlan {
     options: NetworkOptions,
@@ -51,7 +51,7 @@ struct PersonApprover {
     bridge: Bridge,
     run: RunContext,
     inputs: Option<Arc<RunInputs>>,
-    /// What was asked before, by rule and destination: a yes to the first use covers the others.
+    /// Earlier answers by rule and destination: approving the first use approves the others.
     answers: Mutex<HashMap<String, Arc<OnceCell<ConnectionAnswer>>>>,
     /// How often an equal question of a rule that asks each time was put.
     times: Mutex<HashMap<String, u32>>,
@@ -135,7 +135,7 @@ impl Executor {
         self.network.rules(named.as_ref().unwrap_or(&patterns), &patterns)
     }
 
-    /// What may be reached if flags of the operator allow these hosts.
+    /// The rules for the hosts that may be reached if flags of the operator allow these.
     pub(crate) fn host_rules(&self, flags: &[String]) -> Result<NetRules, RunError> {
         self.network.rules(&host_patterns(flags)?, &[])
     }

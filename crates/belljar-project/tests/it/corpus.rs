@@ -80,7 +80,7 @@ const AT_ONCE: usize = 4;
 struct Program {
     name: String,
     code: String,
-    /// What it is known to print; else its tests are in it.
+    /// The output it is known to print; else its tests are in it.
     stdout: Option<String>,
 }
 

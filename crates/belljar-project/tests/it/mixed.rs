@@ -99,7 +99,7 @@ impl Place {
         place
     }
 
-    /// What many runs look at, each through a view of its own.
+    /// The tree that many runs look at, each through its own view.
     fn all(&self) -> PathBuf {
         self.directory.path().join("all")
     }
@@ -108,7 +108,7 @@ impl Place {
         names(&self.all())
     }
 
-    /// What one run works on, and may change.
+    /// The tree that one run works on and may change.
     fn own(&self, number: usize) -> PathBuf {
         let directory = self.directory.path().join(number.to_string());
         fs::create_dir_all(&directory).expect("there is room");

@@ -51,7 +51,7 @@ async fn posted(store: &Store, id: &RunId) -> Ending {
     (status, serde_json::from_value(data["error"].clone()).unwrap())
 }
 
-/// What the record of a run says, if it has one. A record without a result has no error.
+/// The outcome in the record of a run, if it has one. A record without a result has no error.
 async fn recorded(store: &Store, id: &RunId) -> Option<(RunStatus, Option<Ending>)> {
     let record = store.run(id).await.unwrap()?;
     let result = record.result_json.map(|json| serde_json::from_str::<RunResult>(&json).unwrap());

@@ -160,7 +160,7 @@ async fn b4_a_lost_session_goes_on_from_its_checkpoint() {
     sandbox.shutdown().await;
 }
 
-/// What cannot be branched is refused, and the session goes on.
+/// A state that cannot be branched is refused, and the session goes on.
 #[sandboxed]
 #[tokio::test(flavor = "multi_thread")]
 async fn b4_open_files_and_threads_are_refused_and_harm_nothing() {
@@ -210,7 +210,7 @@ async fn b4_the_oldest_checkpoints_go_and_that_is_told() {
     sandbox.shutdown().await;
 }
 
-/// What checkpoints keep in memory is bounded by what the session may use.
+/// The memory of checkpoints is bounded by that of the session.
 #[sandboxed]
 #[tokio::test(flavor = "multi_thread")]
 async fn b4_checkpoints_are_bounded_by_memory() {

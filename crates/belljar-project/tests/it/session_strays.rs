@@ -73,7 +73,7 @@ async fn b2_processes_that_hide_beside_a_guest_are_ended_between_runs() {
     sandbox.shutdown().await;
 }
 
-/// What is beneath a guest ends with it, however deep, while another guest of the cell is busy: then
+/// Processes beneath a guest end with it, however deep, while another guest of the cell is busy: then
 /// nobody looks for what is left behind.
 #[sandboxed]
 #[tokio::test(flavor = "multi_thread")]
@@ -127,7 +127,7 @@ async fn b2_memory_of_processes_that_hide_is_counted() {
     assert_ended_by_memory(sandbox, &session).await;
 }
 
-/// What is hidden when a run has ended, and swells only then, is found by whoever looks at the cell
+/// Memory that is hidden when a run has ended, and grows only then, is found by the next look at the cell
 /// next; the session is told the true reason (S18).
 #[sandboxed]
 #[tokio::test(flavor = "multi_thread")]

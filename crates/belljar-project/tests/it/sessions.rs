@@ -206,7 +206,7 @@ async fn b3_limits_are_the_sessions_and_the_runs() {
     ] {
         let session = sandbox.session(words.language).limits(limits).open().await.unwrap();
         value(&session, words.set).await;
-        // What a run asks for beyond the session does not help it.
+        // A run's request beyond the session does not help it.
         let request = RunRequest::new(words.language, hog);
         let result = session.run_with(request, RunOptions::default(), std::future::pending()).await;
         let error = result.error.expect("there is no room");

@@ -71,7 +71,7 @@ impl MemoryWatch {
         Self { guests, room, inherited, kernel: 0, next_kernel, next_exact, measurement: None }
     }
 
-    /// What the processes of a sample hold, without an exact measurement: what all of them inherited
+    /// The memory of the processes of a sample, without an exact measurement: memory that all of them inherited
     /// counts once.
     pub(crate) fn held_bytes(&self, sample: &Sample) -> u64 {
         let others = (sample.processes.len() as u64).saturating_sub(1);
@@ -164,7 +164,7 @@ mod tests {
         assert_eq!(watch().check(&sample(&[MIB])), MemoryVerdict::WithinLimit);
     }
 
-    /// What several processes hold together counts, once it is measured.
+    /// Memory of several processes counts together, once it is measured.
     #[tokio::test]
     async fn bug_11_forks_that_share_nothing_are_over_the_limit() {
         let own = ForkedProcess { pid: std::process::id(), forks: 0 };

@@ -63,7 +63,7 @@ pub(crate) async fn branch(
             Ok(Err(error)) => error.to_string(),
             Err(_) => "the guest did not answer in time".to_owned(),
         };
-    // What exists of the clone is a stray now.
+    // The processes of the clone are strays now.
     drop(branching);
     let strays_of = cell.clone();
     let _ = spawn_blocking(move || end_strays(&strays_of)).await;

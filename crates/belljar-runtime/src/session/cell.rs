@@ -41,7 +41,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 pub(crate) struct SessionCell {
     body: CellBody,
     keeper: Arc<UnixDatagram>,
-    /// What its sessions may reach.
+    /// The hosts that its sessions may reach.
     reach: Arc<RunReach>,
     /// The proxy, if their programs have sockets.
     network: Option<Arc<CellNetwork>>,
@@ -140,7 +140,7 @@ impl SessionCell {
         &self.body
     }
 
-    /// What its sessions may reach.
+    /// The hosts that its sessions may reach.
     pub(super) fn reach(&self) -> &RunReach {
         &self.reach
     }

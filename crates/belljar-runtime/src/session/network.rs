@@ -38,7 +38,7 @@ pub(crate) struct CellNetwork {
     queues: JoinHandle<()>,
 }
 
-/// What decides whether the proxy serves.
+/// The counts that decide whether the proxy serves.
 #[derive(Debug, Default, Clone, Copy)]
 struct GateState {
     runs: usize,
@@ -70,7 +70,7 @@ struct CellRuns {
     opened: Mutex<HashMap<u64, Arc<NetworkRun>>>,
 }
 
-/// What the network needs of one run.
+/// The parts of one run that the network needs.
 #[derive(Debug)]
 struct NetworkRun {
     id: RunId,
@@ -289,7 +289,7 @@ impl CellRuns {
     }
 }
 
-/// What a record says if other runs may have made the connection.
+/// The note of a record if other runs may have made the connection.
 fn shared_note(run: &NetworkRun, under_way: &[Arc<NetworkRun>]) -> Option<String> {
     let others: Vec<&str> = under_way
         .iter()

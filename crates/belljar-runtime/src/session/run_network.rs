@@ -13,7 +13,7 @@ use crate::{
     result_builder::ResultBuilder,
 };
 
-/// What a run in a session has of the network.
+/// The network of a run in a session.
 #[derive(Debug)]
 pub(super) struct SessionRunNetwork {
     log: Arc<RunLog>,

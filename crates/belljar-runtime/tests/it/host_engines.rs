@@ -69,7 +69,7 @@ async fn an_engine_that_is_named_runs_its_languages() {
     host.shutdown().await;
 }
 
-/// What a source says about an engine that it does not have.
+/// The message of a source about an engine that it does not have.
 const NOT_HERE: &str = "bash is not installed: install it, or set engines.bash";
 
 /// Has `quickjs` only. Its zygotes are of two kinds, and it notes which ones it was asked for.

@@ -2,7 +2,7 @@
 
 use crate::descendants::descendants;
 
-/// What a run that leaks would leave behind.
+/// The traces that a leaking run would leave behind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Footprint {
     pub(crate) descriptors: usize,

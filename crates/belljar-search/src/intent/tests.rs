@@ -33,7 +33,7 @@ fn neighbours_of_words_come_after_them_and_count_less() {
     assert!((of_neighbour - NEIGHBOUR * rarity).abs() < 1e-6);
     // It is no word of the intent, so it is none that is shown.
     assert_eq!(intent.words.into_iter().collect::<Vec<_>>(), [(own, "rain".to_owned())]);
-    // What is said counts in full, also where it is a neighbour of something else.
+    // A word of the intent counts in full, also where it is a neighbour of another.
     let both = Intent::new("Will there be rain, or other weather?", &index);
     assert_eq!(both.whole.terms.iter().filter(|(_, one)| *one >= rarity * 0.99).count(), 3);
 }

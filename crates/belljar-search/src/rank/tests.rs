@@ -1,4 +1,4 @@
-//! What is found, and what hostile questions and tools can do about it.
+//! Results of searches, and the influence of hostile questions and tools.
 
 use proptest::prelude::*;
 
@@ -97,7 +97,7 @@ fn d5_nothing_is_found_for_nothing() {
     assert!(index.search(&Query::new("file", usize::MAX)).len() <= index.len());
 }
 
-/// What is only a little like the intent comes last, but it comes.
+/// A tool that is only a little like the intent comes last, but it comes.
 #[test]
 fn d5_a_tool_without_a_word_in_common_is_found_if_it_is_not_far() {
     let index = index();
@@ -143,7 +143,7 @@ fn d5_an_enormous_intent_is_read_only_so_far() {
     let index = index();
     let intent = format!("read a file {}", "and more words of no use 文字 ".repeat(200_000));
     assert!(!index.search(&Query::new(&intent, 5)).is_empty());
-    // What stands beyond that changes nothing.
+    // Text beyond that changes nothing.
     let longer = format!("{intent} commit logs");
     assert_eq!(index.search(&Query::new(&longer, 5)), index.search(&Query::new(&intent, 5)));
 }

@@ -1,4 +1,4 @@
-//! What was used together helps, and never harms what was not used.
+//! Tools that were used together help each other, and never harm unused ones.
 
 use super::UsageHistory;
 use crate::{Document, Index, Key, Query};

@@ -147,7 +147,7 @@ fn e5_lists_of_files_and_changes_are_bounded() {
     assert_eq!(shown["more_changes"], 9_980);
 }
 
-/// What is passed on is what came, whatever it is.
+/// The report passes the text of its value on unchanged.
 #[test]
 fn s10_a_report_keeps_the_text_of_its_value() {
     let value = "{\"b\": 1.50,\"a\":[ ],\"n\":12345678901234567890}";

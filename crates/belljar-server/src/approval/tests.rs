@@ -28,7 +28,7 @@ fn d7_only_an_explicit_yes_approves() {
     }
 }
 
-/// What may have happened is not made again by a plain yes (reliability 3).
+/// A plain approval does not repeat a call that may have happened (reliability 3).
 #[test]
 fn reliability_3_a_doubt_is_asked_about_with_its_three_answers() {
     let said = |answer: &str, result: Option<&str>| {
@@ -45,7 +45,7 @@ fn reliability_3_a_doubt_is_asked_about_with_its_three_answers() {
     }
     let doubt = |arguments| ApprovalRequest { kind: ApprovalKind::InDoubt, ..request(arguments) };
     let shown = |request| serde_json::to_value(form(&request).params).unwrap();
-    // What is shown in part can only be refused, as ever.
+    // A call that is shown in part can only be refused, as ever.
     let cut = shown(doubt(json!({ "text": "x".repeat(10_000) })));
     assert!(cut["requestedSchema"]["properties"]["deny"].is_object(), "{cut}");
     let shown = shown(doubt(json!({})));
@@ -200,7 +200,7 @@ fn d7_calls_that_wait_together_are_shown_together() {
     let other = request("ap_3", "f__b", json!({}));
     let (ids, form) = next_form(&[&a, &other]).unwrap();
     assert_eq!((ids.len(), choices(&form).contains("in this run")), (2, false));
-    // What does not fit is asked about one by one, and only what was shown whole can be approved.
+    // Calls that do not fit are asked about one by one, and only one that was shown whole can be approved.
     let large = request("ap_4", "f__a", json!({"text": "x".repeat(9_000)}));
     let (ids, form) = next_form(&[&a, &large]).unwrap();
     assert_eq!((ids.len(), form.extent), (1, QuestionExtent::Whole));

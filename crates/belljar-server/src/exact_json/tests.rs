@@ -1,4 +1,4 @@
-//! What a client gets is what was written, and never more than one message.
+//! A client gets exactly the written text, and never more than one message.
 
 use serde_json::json;
 use tokio::io::AsyncWriteExt as _;
@@ -73,7 +73,7 @@ fn call(tool: &str, arguments: &str) -> String {
     )
 }
 
-/// What a tree of the message has as the context.
+/// The context in a tree of the message.
 fn context_in_tree(message: &str) -> Value {
     let marked = with_marked_arguments(message.as_bytes());
     let tree: Value = serde_json::from_slice(&marked).expect("JSON");

@@ -76,7 +76,7 @@ pub(super) mod tests {
 
     #[test]
     fn c2_a_png_is_whole_only_with_all_of_its_chunks() {
-        // What Python's zlib.crc32 gives.
+        // The checksum of Python's zlib.crc32.
         assert_eq!(checksum(b"IEND"), 0xae42_6082);
         assert_eq!(checksum(b"123456789"), 0xcbf4_3926);
         let (signature, head) = (b"\x89PNG\r\n\x1a\n".to_vec(), chunk(b"IHDR", &[0; 13]));

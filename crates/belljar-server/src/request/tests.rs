@@ -102,7 +102,7 @@ fn e2_the_sandbox_config_takes_every_limit_and_grant() {
             json!({"command": ["rm"]}),
             "unknown field `sandbox_config.command` (did you mean `commands`?)",
         ),
-        // What only the user at the command line can grant.
+        // Only the user at the command line can grant this.
         (json!({"permissive": true}), "unknown field `sandbox_config.permissive`"),
     ] {
         assert_eq!(decode(config), Err(message.to_owned()));

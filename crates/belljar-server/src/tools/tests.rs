@@ -1,4 +1,4 @@
-//! What a model always has to read is small (E4).
+//! The part that a model always has to read is small (E4).
 
 use super::*;
 

@@ -107,7 +107,7 @@ pub(crate) fn refusal(answer: &HttpAnswer, what: &str, status: u16, code: &str) 
     error
 }
 
-/// What a stream tells.
+/// The events of a stream.
 pub(crate) struct SseEvents {
     lines: BufReader<TcpStream>,
 }

@@ -64,9 +64,9 @@ async fn f4_events_are_listed_and_followed_from_any_number() {
     let approve = r#"{"command": "approve", "decision": "d1"}"#;
     served.get("POST /v1/workflows/one/commands", approve).await;
     let last = events.all().await;
-    // What comes with the end is heard, too.
+    // Events that come with the end are received, too.
     assert_eq!(last.last().unwrap().name, "checkpoint_saved", "{last:?}");
-    // Who has seen it all is told that there is nothing more.
+    // A client that has seen all is told that there is nothing more.
     let seen = last.last().unwrap().id.to_string();
     let events = served.follow(at, &[("Last-Event-ID", &seen)], "").await.all().await;
     assert!(events.is_empty(), "{events:?}");

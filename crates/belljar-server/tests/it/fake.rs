@@ -47,7 +47,7 @@ pub(crate) struct FakeBackend {
     /// Approvals that are open.
     pub(crate) asked: Mutex<Vec<ApprovalRequest>>,
     pub(crate) events: Mutex<Vec<EventInfo>>,
-    /// What the gateway measures with.
+    /// The meter of the gateway.
     pub(crate) meter: OnceLock<BackgroundMeter>,
 }
 

@@ -71,7 +71,7 @@ async fn a_decision_is_kept_with_who_and_when() {
     assert!(matches!(unknown, Err(DecideError::Unknown(id)) if id == "apr_7"));
 }
 
-/// Who says yes to a call has not said yes to making it a second time (reliability 3).
+/// Approving a call does not approve making it a second time (reliability 3).
 #[tokio::test]
 async fn reliability_3_a_call_in_doubt_has_answers_of_its_own() {
     let (_directory, store) = project();
@@ -262,7 +262,7 @@ async fn reliability_3_what_a_run_asked_is_closed_when_it_is_over() {
     assert_eq!(refused.to_string(), why);
 }
 
-/// What a run without a record asked is closed by who waited; what one with a record asked is not.
+/// The question of a run without a record is closed by the waiting process; one of a run with a record is not.
 #[tokio::test]
 async fn reliability_3_a_question_nobody_waits_for_is_closed() {
     let (_directory, store) = project();

@@ -123,7 +123,7 @@ async fn reliability_4_unfinished_runs_are_found() {
     };
     store.request_approval(question).await.unwrap();
     assert_eq!(found(6).await, [of("a", "running", false), of("d", "in_doubt", true)]);
-    // What nobody answered in time is not waited for any more, nor what was answered.
+    // Questions that were answered, or not in time, are not waited for any more.
     assert_eq!(found(20).await[1], of("d", "in_doubt", false));
     store.decide(&"apr_1".into(), Verdict::Deny, "ann", 7).await.unwrap();
     assert_eq!(found(7).await[1], of("d", "in_doubt", false));
@@ -174,7 +174,7 @@ async fn a_stale_lease_is_refused_also_across_processes() {
     first.append(&stale, vec![row(1, None)], 2).await.unwrap();
     let fresh = second.claim_run(stale.clone(), "second", ClaimReason::Asked, 2).await.unwrap();
     assert_eq!(fresh.fence, 2);
-    // Who saw the run before that comes too late to claim it.
+    // A host that read the run before that comes too late to claim it.
     let late = first.claim_run(stale.clone(), "third", ClaimReason::Asked, 2).await;
     assert!(matches!(late, Err(StoreError::Fenced { held: 1, current: 2, .. })), "{late:?}");
     for refused in stale_writes(&first, &stale).await {

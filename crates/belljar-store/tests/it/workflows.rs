@@ -99,7 +99,7 @@ async fn f3_every_acknowledged_batch_survives_a_kill() {
     }
 }
 
-/// What any row of a workflow refers to stays; what no row refers to goes.
+/// A blob that any row of a workflow refers to stays; one that no row refers to goes.
 #[tokio::test]
 async fn f3_blobs_of_workflows_stay_as_long_as_they_are_needed() {
     let (directory, store) = project();
@@ -131,7 +131,7 @@ async fn f3_blobs_of_workflows_stay_as_long_as_they_are_needed() {
     });
     let end = WorkflowBatch { state, ..WorkflowBatch::default() };
     store.commit_workflow(&lease, end.clone()).await.unwrap();
-    // What another workflow has, too, is not only this one's: two inputs and the file.
+    // Blobs that another workflow shares are not only this one's: two inputs and the file.
     store.fork_workflow("flow", 2, "fork", 4, None).await.unwrap();
     store.forget_workflow("flow", Vec::new(), 1_000).await.unwrap();
     assert_eq!((drop_orphans(&store, i64::MAX).await.records, blobs()), (0, 3));

@@ -1,4 +1,4 @@
-//! What leaves, what does not, and what the guest is told.
+//! Arguments that leave, arguments that do not, and the messages for the guest.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};

@@ -175,7 +175,7 @@ impl Bridge {
             PolicyVerdict::Ask => {}
         }
         let EarlierConsent { covered, void } = match self.is_asked_already(run, call).await? {
-            // What was decided about this very call counts, also after the run was resumed.
+            // A decision about this very call counts, also after the run was resumed.
             true => EarlierConsent::default(),
             false => self.standing(run, tool, arguments, &decision).await,
         };

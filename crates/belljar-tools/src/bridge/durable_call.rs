@@ -168,7 +168,7 @@ pub(super) fn undecided(name: &str, id: &ApprovalId, run: &RunId) -> ToolFault {
     ToolFault::new(ErrorCode::ToolInDoubt, message).of_tool(name).with_hint(hint)
 }
 
-/// What to do about a call in doubt.
+/// The next step for a call in doubt.
 enum Doubt {
     /// The call is repeated.
     Retry,

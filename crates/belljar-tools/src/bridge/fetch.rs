@@ -102,7 +102,7 @@ pub(super) fn recorded(number: u32, request: &FetchRequest) -> ToolCall {
     }
 }
 
-/// What a person knows the fetch by: method and URL without its query.
+/// The name of the fetch for people: method and URL without its query.
 fn name_of(request: &FetchRequest) -> String {
     let url = request.url.split(['?', '#']).next().unwrap_or_default();
     line(&format!("fetch {} {url}", request.method), 120)
@@ -228,7 +228,7 @@ impl DurableFetch {
     }
 }
 
-/// What to do about a fetch in doubt.
+/// The next step for a fetch in doubt.
 enum FetchDoubt {
     /// It is repeated.
     Retry,

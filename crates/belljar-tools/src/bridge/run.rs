@@ -231,7 +231,7 @@ impl RunBridge {
         self.advance();
     }
 
-    /// What the journal has of a call; `None` if the code is not the recorded one, or nothing is recorded.
+    /// The journal's step for a call; `None` if the code is not the recorded one, or nothing is recorded.
     fn replayed(&mut self, call: &ToolCall) -> Option<ReplayStep> {
         match self.durable.as_mut()?.replay.ask(call) {
             Ok(step) => Some(step),

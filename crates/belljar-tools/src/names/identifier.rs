@@ -56,7 +56,7 @@ pub fn identifier(name: &str, style: Style) -> Option<String> {
     }
     let words = words(name);
     let mut made = match style {
-        // What is camel case already stays as its author wrote it.
+        // Camel case already stays as its author wrote it.
         Style::Camel if is_camel(name) => name.to_owned(),
         Style::Camel => camel(&words),
         Style::Snake => words.join("_").to_ascii_lowercase(),

@@ -1,4 +1,4 @@
-//! What names mean, and that nothing but the names decides it.
+//! The meaning of names, which depends on nothing but the names.
 
 use proptest::prelude::*;
 

@@ -68,7 +68,7 @@ fn d8_a_call_that_left_and_did_not_come_back_is_in_doubt() {
     assert_eq!(replay.ask(&call(4, "d")), Ok(ReplayStep::NotSent));
     assert_eq!(replay.ask(&call(5, "e")), Ok(ReplayStep::Fresh));
     assert_eq!(replay.doubts(), 1);
-    // What was made again, and did not come back again, is another doubt than the first.
+    // A call that was repeated and did not return again is another doubt than the first.
     let mut again = Replay::new([called(1, "a"), sent(1), sent(1)]);
     assert_eq!(again.ask(&call(1, "a")), Ok(ReplayStep::InDoubt { times_sent: 2 }));
 }

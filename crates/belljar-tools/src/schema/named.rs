@@ -111,7 +111,7 @@ fn inline(kind: Type, definitions: &[Definition], keep: &[bool], depth: usize) -
         };
     }
     if let Type::Union(types) = kind {
-        // What was a name may now be a union itself, or anything at all.
+        // A name may have become a union itself, or anything at all.
         let types = types.into_iter().map(|inner| inline(inner, definitions, keep, depth));
         return union(types.collect());
     }

@@ -1,4 +1,4 @@
-//! What files may say of servers, and what is made of it.
+//! Settings of servers in files, and the servers they make.
 
 use std::{collections::BTreeMap, path::Path};
 

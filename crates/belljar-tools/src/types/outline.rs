@@ -91,7 +91,7 @@ impl<'a> ToolOutline<'a> {
 
 fn returned(tool: &Tool, shapes: &ValueShapes) -> ResultType {
     let declared = tool.output_schema.as_ref().map(|schema| match schema.get("properties") {
-        // What the result rule unwraps is written unwrapped, with the definitions it refers to.
+        // The result rule unwraps it, so it is written unwrapped, with the definitions it refers to.
         Some(properties) if is_wrapped(schema) => match properties.get("result") {
             Some(inner) => Schema::read(&with_definitions(inner, schema)),
             None => Schema::read(schema),

@@ -1,6 +1,6 @@
-// What code can call in a Belljar cell. Made from the catalogue of tools; do not edit.
+// Functions that code can call in a Belljar cell. Made from the catalogue of tools; do not edit.
 
-/** What the caller passed in. */
+/** The data that the caller passed in. */
 declare const context: any;
 /** Prints a value and returns it. */
 declare function output<T>(value: T): T;
@@ -17,7 +17,7 @@ declare const tools: {
   call(name: string, args?: object): Promise<any>;
   /** The tools that fit best what is to be done. */
   search(intent: string, k?: number): Promise<any[]>;
-  /** What a tool takes and gives. */
+  /** A tool's arguments and result. */
   describe(name: string): Promise<string>;
   /** All tools there are. */
   list(): Promise<any[]>;

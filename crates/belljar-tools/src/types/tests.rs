@@ -1,4 +1,4 @@
-//! What models and editors read, word for word.
+//! The types for models and editors, word for word.
 
 use std::collections::BTreeMap;
 
@@ -34,7 +34,7 @@ fn learned() -> ValueShapes {
     BTreeMap::from([("my-git__log".to_owned(), log)])
 }
 
-/// What follows the part that is the same for all catalogues.
+/// The text after the part that is the same for all catalogues.
 fn after<'a>(text: &'a str, mark: &str) -> &'a str {
     text.split_once(mark).unwrap().1
 }

@@ -7,7 +7,7 @@ const { compile } = require("json-schema-to-typescript");
 const { transpileModule } = require("typescript");
 const cases = JSON.parse(readFileSync("cases.json", "utf8"));
 
-// What the other reads differently, or not at all, is said in a way it knows.
+// Keywords that the other reads differently, or not at all, in a form that it knows.
 function rewritten(schema) {
   if (Array.isArray(schema)) return schema.map(rewritten);
   if (schema === null || typeof schema !== "object") return schema;

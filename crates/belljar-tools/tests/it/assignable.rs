@@ -63,7 +63,7 @@ fn types_mean_what_another_converter_says() {
     println!("{} schemas, {} skipped, {} different", cases.len(), skipped.len(), failed.len());
     let explained: BTreeSet<&str> = DIFFERENT.iter().map(|(name, _)| *name).collect();
     assert_eq!(failed, explained, "in {}", desk.display());
-    // What theirs cannot read says nothing; of real schemas those must be few.
+    // Schemas that the other cannot read say nothing; of real schemas those must be few.
     let unread = skipped.iter().filter(|line| !line.starts_with("hostile")).count();
     assert!(unread <= 5, "{unread}");
 }

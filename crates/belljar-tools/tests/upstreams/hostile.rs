@@ -53,11 +53,11 @@ const KINDS: [&str; 30] = [
 ];
 /// How long they are let loose; `BELLJAR_HOSTILE_SECONDS` is for more.
 const SECONDS: u64 = 15;
-/// What the host may take at most while they are: a message of 256 MB each of the few that send one.
+/// The most memory of the host while they run: a message of 256 MB each of the few that send one.
 const MOST_MEMORY_MB: u64 = 1500;
-/// What it may keep when they are gone.
+/// The memory that it may keep when they are gone.
 const KEPT_MEMORY_MB: u64 = 300;
-/// What may be logged: 200 lines of 2 kB for each in ten seconds, and what the host says itself.
+/// The most bytes of log: 200 lines of 2 kB for each in ten seconds, and the host's own lines.
 const MOST_LOG_BYTES: usize = 10 << 20;
 
 pub(crate) fn trials() -> Vec<Trial> {

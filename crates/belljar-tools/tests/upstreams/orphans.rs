@@ -47,7 +47,7 @@ async fn killed_host() -> Result<(), Failed> {
     assert_eq!(line.await??, format!("{SERVERS}\n"));
     // Control: the host, its servers and their daemons are there.
     assert_eq!(marked(&mark).len(), 1 + 2 * SERVERS);
-    // What looks after them has the names of the servers only, and the host as parent.
+    // Their keepers have only the names of the servers, and the host as parent.
     let keepers = keepers_of(host.id());
     assert_eq!(keepers.len(), SERVERS);
     host.kill()?;

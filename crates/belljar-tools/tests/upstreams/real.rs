@@ -41,7 +41,7 @@ async fn filesystem() -> Result<(), Failed> {
     let path = root.path().join("a.txt");
     let text = host.text("read_text_file", json!({"path": path})).await;
     assert_eq!(text, "hello");
-    // What a tool says about its failure is an answer.
+    // The text of a tool about its failure is an answer.
     let outside = host.call("read_text_file", json!({"path": "/etc/hostname"})).await?;
     assert!(outside.is_error, "{outside:?}");
     let version = host.upstreams.version("s").await?;

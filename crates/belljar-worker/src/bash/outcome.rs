@@ -106,7 +106,7 @@ impl ShellOutcome<'_> {
             })
         })?;
         let mut error = GuestError::new(ErrorCode::SyntaxInvalid, format!("SyntaxError: {what}"));
-        // What is missing at the end is missing on a line after the last.
+        // A part that is missing at the end is missing on a line after the last.
         let last = u32::try_from(self.run.code.lines().count()).unwrap_or(u32::MAX);
         error.line = Some(line.min(last.max(1)));
         if what.contains("end of file") || what.contains("EOF") {

@@ -65,7 +65,7 @@ struct Calls {
     reading: u32,
 }
 
-/// What a step of a fetch asks for, and so what its reply is.
+/// The kind of a step of a fetch, which decides the form of its reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FetchStepKind {
     Begin,

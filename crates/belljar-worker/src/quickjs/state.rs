@@ -1,4 +1,4 @@
-//! What code leaves in the global `state`: handed on beside its value.
+//! The object that code leaves in the global `state`: handed on beside its value.
 
 use belljar_contract::Stream;
 use belljar_wire::{Event, GuestLimits, RunValue};

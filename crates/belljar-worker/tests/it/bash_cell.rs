@@ -10,7 +10,7 @@ use crate::harness::{Outcome, Place, command, run_on, run_session};
 
 const BASH: &str = "/bin/bash";
 
-/// What a script finds: `work`, `tmp`, and the default commands this machine has.
+/// The cell of a script: `work`, `tmp`, and the default commands this machine has.
 #[derive(Debug)]
 pub(crate) struct ShellCell {
     place: Place,

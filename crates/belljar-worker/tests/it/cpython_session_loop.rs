@@ -33,7 +33,7 @@ fn value(socket: &mut UnixStream, code: &str) -> String {
     String::from_utf8(value).expect("JSON is text")
 }
 
-/// What is printed on the way is passed over: the last words of threads come when they come.
+/// Skips printed lines: the last words of threads come at any time.
 fn hear_the_end(socket: &mut UnixStream) -> Event {
     loop {
         let event = hear(socket);

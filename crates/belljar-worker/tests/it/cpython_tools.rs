@@ -22,7 +22,7 @@ const FAILED: u8 = 70;
 const TOOL_CALL: u8 = 72;
 const TIMER_WANTED: u8 = 73;
 
-/// What a cell says, as far as these tests look at it.
+/// The frames of a cell, as far as these tests look at them.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum GuestFrame {
     /// A call: its head, its arguments.

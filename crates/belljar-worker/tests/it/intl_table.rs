@@ -9,7 +9,7 @@ use crate::harness::run;
 
 const PROGRAM: &str = include_str!("guest/intl-table.js");
 
-/// What the program returns in the Node of this machine, which has ICU and all of CLDR.
+/// The result of the program in the Node of this machine, which has ICU and all of CLDR.
 fn in_node() -> Value {
     let script = format!("console.log(JSON.stringify((() => {{ {PROGRAM}\n }})()))");
     #[expect(clippy::disallowed_methods, reason = "a test starts the engine it compares with")]

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::harness::{Outcome, command, run, run_command, value};
 
-/// What code reaches for, what Deno says of it, the code of the run's error, and what is logged.
+/// The attempt, Deno's message, the code of the run's error, and the line in the log.
 const REFUSED: &[(&str, &str, ErrorCode, &str)] = &[
     (
         "await Deno.readTextFile('/etc/belljar-none')",

@@ -146,7 +146,7 @@ nodes:
     );
     let Action::Loop(group) = &task(&read.dag, "work").action else { panic!() };
     assert_eq!((group.condition.as_ref(), group.max_rounds), (None, 1));
-    // What follows a step that may be skipped depends on one that never is.
+    // The step after one that may be skipped depends on one that never is.
     assert_eq!(ids(&group.body), ["__begin__", "one", "step2"]);
     assert_eq!(group.body[2].depends_on, ["one", "__begin__"]);
     assert_eq!(group.body[2].when.as_deref(), Some("state.x"));

@@ -21,7 +21,7 @@ fn f8_every_example_reads_and_its_dag_reads_again() {
         let written = serde_json::to_string(&read.dag).expect("JSON");
         let again: belljar_workflow::Dag = serde_json::from_str(&written).expect("a DAG");
         assert_eq!(again, read.dag, "{name}");
-        // What the agent became can be kept as a file of our own.
+        // The agent's graph can be stored as a file of our own.
         let own = good(&written);
         assert_eq!((own.format, own.dag), (Format::Dag, read.dag), "{name}");
     }

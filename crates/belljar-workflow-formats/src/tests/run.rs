@@ -19,9 +19,9 @@ use belljar_workflow::{Effect, InputKind, MachineInput, TaskOutcome, TaskStart, 
 /// How many inputs a run may take.
 const MOST: usize = 20_000;
 
-/// What came of a run.
+/// The outcome of a run.
 struct TestRun {
-    /// What was performed, in order, by the ids of the tasks.
+    /// The ids of the performed tasks, in order.
     order: Vec<String>,
     /// The decisions that were asked for, by task.
     asked: Vec<String>,
@@ -142,7 +142,7 @@ fn answered(
     }
 }
 
-/// What a task is given: arguments of a tool, the state of a node, the context of other code.
+/// The input of a task: arguments of a tool, the state of a node, the context of other code.
 fn given(work: &TaskWork) -> JsonValue {
     match work {
         TaskWork::McpTool(call) => JsonValue::Object(call.arguments.clone()),

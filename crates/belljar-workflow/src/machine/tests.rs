@@ -1,4 +1,4 @@
-//! What the machine does, step by step, with a performer that is told what to answer.
+//! The machine step by step, with a performer whose answers the test states.
 
 mod bench;
 mod bounds;

@@ -10,7 +10,7 @@ use minijinja::{Environment, Error, ErrorKind, State, filters};
 use super::values;
 use crate::bounds::{DEEPEST, ITEMS, STATE_BYTES, VALUE_BYTES};
 
-/// What one template has made so far.
+/// The output of one template so far.
 #[derive(Debug, Default)]
 struct TemplateUsage {
     bytes: AtomicUsize,

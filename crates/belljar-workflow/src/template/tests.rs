@@ -303,7 +303,7 @@ fn what_is_counted_gives_what_it_gave() {
     );
 }
 
-/// What a slice is taken of is mentioned as well, so that it is known and looked up.
+/// The sliced value is mentioned as well, so that it is known and looked up.
 #[test]
 fn f2_slices_are_of_what_is_named() {
     for (text, expected) in [

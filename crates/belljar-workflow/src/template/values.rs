@@ -50,7 +50,7 @@ fn jinja_number(number: JsonNumber) -> Value {
     }
 }
 
-/// What a template gives as JSON.
+/// The value of a template as JSON.
 pub(super) fn exact(value: &Value) -> Result<JsonValue, Error> {
     if let Some(large) = value.downcast_object_ref::<LargeNumber>() {
         return Ok(JsonValue::Number(large.0.clone()));

@@ -151,7 +151,7 @@ async fn after_a_crash(
     ((store, directory), next.begun(), status)
 }
 
-/// What was sent while nobody was there holds before anything is begun again.
+/// Commands sent while nobody was there hold before anything is begun again.
 #[tokio::test]
 async fn f5_commands_that_waited_are_taken_before_tasks_are_begun_again() {
     let again = |name: &str| (name.to_owned(), true);
@@ -197,7 +197,7 @@ async fn f5_what_was_under_way_when_it_was_paused_waits_for_its_end() {
     assert_eq!(world.begun(), [("a".to_owned(), true), ("b".to_owned(), false)]);
 }
 
-/// What is sent before a workflow has begun holds when it does: its first tasks are not begun.
+/// A command sent before a workflow has begun holds when it does: its first tasks are not begun.
 #[tokio::test]
 async fn f5_what_is_paused_before_it_begins_begins_nothing() {
     let directory = tempfile::tempdir().unwrap();

@@ -21,7 +21,7 @@ use belljar_workflow::workflow_store::{
 
 /// Storage for one case, empty at first.
 pub(crate) trait StoreFixture: Send + Sync {
-    /// What [`open`](Self::open) gives: one handle, as one process has it.
+    /// The type of [`open`](Self::open): one handle, as one process has it.
     type Store: WorkflowStore;
 
     /// Opens a handle, as another process would.

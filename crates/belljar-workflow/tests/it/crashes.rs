@@ -107,7 +107,7 @@ async fn dies_everywhere(concurrency: usize) -> usize {
         assert_eq!(driven.status, WorkflowStatus::Completed, "point {point}");
         assert_eq!(driven.output["d2"]["did"], "d2", "point {point}: {}", driven.output);
         let mut done = world.done();
-        // What only reads may be done again, under the same key.
+        // Read-only calls may be repeated, under the same key.
         let reads: Vec<_> = done.extract_if(.., |done| done.tool.starts_with("read")).collect();
         assert!((3..=6).contains(&reads.len()), "point {point}: {reads:?}");
         let counts: BTreeMap<_, _> = done.iter().map(|done| (&done.instance, 1)).collect();

@@ -66,7 +66,7 @@ async fn f3_two_hosts_race_for_one_workflow() {
                 Err(other) => panic!("{other:?}"),
             }
         }
-        // Who comes when the first has finished finds it ended.
+        // A driver that comes after the first has finished finds the workflow ended.
         assert!(won >= 1);
         assert_eq!(world.done().len(), 8);
         events(&flows, &flow).await;
@@ -203,7 +203,7 @@ async fn f3_a_fork_goes_its_own_way() {
     );
 }
 
-/// What needs a host is found; what only waits is not, until it is commanded or due (F3).
+/// A workflow that needs a host is found; one that only waits is not, until it is commanded or due (F3).
 #[tokio::test]
 async fn f3_dispatch_finds_what_needs_a_host() {
     let directory = tempfile::tempdir().unwrap();

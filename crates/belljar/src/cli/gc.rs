@@ -108,7 +108,7 @@ pub(crate) fn gc(
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is removed for size depends on what is left after each step. So it is tried on a copy
+/// Removal for size depends on the size after each step. So it is tried on a copy
 /// beside the store, which is deleted afterwards.
 async fn try_on_copy(
     store: &Store,

@@ -1,4 +1,4 @@
-//! What models send, in real cells: code without a language, libraries that read `/proc`, long lines, and a
+//! Code as models send it, in real cells: without a language, with libraries that read `/proc`, long lines, and a
 //! server whose program was replaced.
 
 use std::fs;
@@ -31,7 +31,7 @@ fn code_without_a_language_runs_as_what_it_is() {
         let note = format!("[language] no language was stated; the code ran as {language}");
         assert_eq!(result["logs"][0], note, "{code}");
     }
-    // What parses as TypeScript is TypeScript, whatever else it is.
+    // Code that parses as TypeScript is TypeScript, whatever else it is.
     for (code, value) in
         [("return [1, 2].map((x) => x * 2)", json!([2, 4])), ("// True or None\n5", json!(5))]
     {

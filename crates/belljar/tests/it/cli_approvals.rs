@@ -140,7 +140,7 @@ fn d7_calls_that_wait_at_once_are_asked_about_together() {
     assert_eq!(counted, Vec::<String>::new());
 }
 
-/// What it prints could look like another question.
+/// Output of guest code could look like another question.
 #[sandboxed]
 #[test]
 fn d7_guest_code_prints_nothing_while_a_person_is_asked() {

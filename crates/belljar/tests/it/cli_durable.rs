@@ -66,7 +66,7 @@ fn d8_a_call_that_may_have_happened_is_repeated_only_if_a_person_says_so() {
     assert_eq!(waiting[0]["kind"], "in_doubt");
     assert!(waiting[0]["message"].as_str().unwrap().contains("may have happened"), "{waiting:#}");
     let question = waiting[0]["id"].as_str().unwrap();
-    // Who says yes to a call has not said yes to making it twice (reliability 3).
+    // Approving a call does not approve making it twice (reliability 3).
     let refused = project.belljar(&["approvals", "approve", question]);
     assert_eq!(refused.status, Some(1), "{refused:#?}");
     assert!(refused.stderr.contains("may have happened"), "{refused:#?}");
@@ -83,7 +83,7 @@ fn d8_a_call_that_may_have_happened_is_repeated_only_if_a_person_says_so() {
     assert_eq!(project.counted(), ["slow begins", "slow begins"]);
 }
 
-/// What happened need not be done again, nor fail (reliability 3).
+/// A call that happened need not be repeated, nor fail (reliability 3).
 #[sandboxed]
 #[test]
 fn reliability_3_a_person_says_what_a_call_in_doubt_gave() {

@@ -69,7 +69,7 @@ fn d7_a_yes_for_good_is_a_rule_that_can_be_listed_and_removed() {
     assert_eq!(running.end().status, Some(0));
     let ran = project.run(CODE, &[]);
     assert_eq!(ran["result"], json!("done"), "{ran:#}");
-    // What the pattern does not match asks; so does the same call of another definition of the server.
+    // A call that the pattern does not match asks; so does the same call of another definition of the server.
     let mut other = project.start("return await mcp.count.append({text: 'b1'})", &[]);
     project.belljar(&["approvals", "deny", &other.approval()]);
     assert_eq!(other.end().json()["error"]["code"], "approval.denied");

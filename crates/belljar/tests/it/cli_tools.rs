@@ -185,7 +185,7 @@ fn h2_only_what_merely_read_is_answered_from_memory() {
     assert_eq!(cached(writes, &["--cache"]), false);
     assert_eq!(cached(writes, &["--cache"]), false);
     assert_eq!(project.counted(), ["x", "x"]);
-    // What was allowed then may be denied by now.
+    // A call that was allowed then may be denied by now.
     let denied = "[mcp_servers.count]\ntrusted = true\n[permissions]\ndeny = ['count__add']\n";
     project.place.file("work/belljar.toml", denied);
     let refused = project.run(reads, &["--cache=1h"]);
@@ -223,7 +223,7 @@ fn d1_a_variable_that_is_not_set_is_an_error_of_its_server_only() {
     let message = result["error"]["message"].as_str().unwrap();
     assert!(message.contains("needs the variable `BELLJAR_UNSET`"), "{message}");
     let listed = project.belljar(&["tools", "list"]);
-    // What works is listed, and the status says that not all does.
+    // The working server is listed, and the status says that not all work.
     assert_eq!(listed.status, Some(1));
     assert!(listed.stdout.contains("count__add"), "{listed:#?}");
     insta::assert_snapshot!(listed.stderr, @"error: server `other` is not available: `env.TOKEN` of server `other` needs the variable `BELLJAR_UNSET`, which is not set; set it, or give a default: ${BELLJAR_UNSET:-…}");

@@ -1,4 +1,4 @@
-//! What clients of a real server may ask for, over MCP and HTTP: each denied request has a control.
+//! Grants that clients of a real server may ask for, over MCP and HTTP: each denied request has a control.
 
 use std::fs;
 

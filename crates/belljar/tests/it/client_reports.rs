@@ -1,4 +1,4 @@
-//! What clients of `belljar serve` are told of a run: progress, state, grants, measurements (E2, I1).
+//! Reports to clients of `belljar serve` about a run: progress, state, grants, measurements (E2, I1).
 
 use belljar_testing::sandboxed;
 use serde_json::{Value, json};

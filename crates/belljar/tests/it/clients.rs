@@ -29,7 +29,7 @@ impl Client {
         Self { program, environment: None, options: &[] }
     }
 
-    /// What the client says after it was asked for this, over HTTP or else over standard streams.
+    /// The client's answer to this request, over HTTP or else over standard streams.
     pub(crate) fn ask(
         self,
         project: &Project,
@@ -94,7 +94,7 @@ fn code(zone: &str) -> String {
     )
 }
 
-/// What every client has to see.
+/// The checks that every client has to pass.
 fn check(client: Client, over_http: bool) {
     let project = Project::new(&["time"], "allow = [\"time__*\"]");
     let serving = over_http.then(|| project.serve(&[]));

@@ -85,7 +85,7 @@ pub(crate) fn belljar(arguments: &[&str]) -> Outcome {
     Place::new().belljar(arguments)
 }
 
-/// What the program shows on a terminal until this text is there; then Ctrl-C ends it.
+/// The program's output on a terminal until this text is there; then Ctrl-C ends it.
 pub(crate) fn until_shown(place: &Place, text: &str, arguments: &[&str]) -> String {
     const UNTIL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/servers/until.py");
     let mut command = place.command("python3");

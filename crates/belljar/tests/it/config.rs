@@ -72,7 +72,7 @@ fn a6_a_file_that_makes_no_sense_is_named_with_the_line() {
     insta::assert_snapshot!(outcome.stderr, @"error: cannot read the configuration none.toml: No such file or directory (os error 2)");
 }
 
-/// What policy says of `append` of each server.
+/// The decision of policy about `append` of each server.
 fn policies(place: &Place) -> (Value, Value) {
     let listed = place.belljar(&["tools", "list", "--json"]).json();
     let of = |server: &str| {
@@ -99,7 +99,7 @@ fn s5_a_project_allows_nothing_of_the_users_own_servers() {
     insta::assert_snapshot!(told, @"[place]/work/belljar.toml: allow `*` does not apply to mine, which this project does not define; allow it in the user's belljar.toml");
     let listed = place.belljar(&["tools", "list", "--json"]).json();
     assert_eq!(listed["not_counted"][0]["servers"], json!(["mine"]));
-    // What narrows counts, and so does what the user says.
+    // Rules that narrow count, and so do the user's.
     place.file("work/belljar.toml", format!("{project}allow = ['own__*']\ndeny = ['mine__*']\n"));
     assert_eq!(policies(&place), (json!("deny"), json!("allow")));
     place.file("work/belljar.toml", format!("{project}allow = ['own__*']\n"));

@@ -1,4 +1,4 @@
-//! What a run is told when it reaches for what it has not: which limit, which path, which grant
+//! Errors of runs that reach for things they do not have: which limit, which path, which grant
 //! (A4, A6, A7).
 
 use belljar_testing::sandboxed;
@@ -82,7 +82,7 @@ fn a6_a_full_disk_names_its_size() {
     }
 }
 
-/// What is printed beyond 16 times what is kept ends the run.
+/// Output beyond 16 times the kept size ends the run.
 #[sandboxed]
 #[test]
 fn a6_keeping_less_output_ends_a_flood_sooner() {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{command::Place, mcp_support::serve_in, stdio_support::StdioServer};
 
-/// What a run says that asks `quickjs` to run Python.
+/// The message of a run that asks `quickjs` to run Python.
 const MISMATCH: &str = "the engine quickjs does not run python";
 const MISMATCH_HINT: &str = "engines that run python: cpython";
 

@@ -1,4 +1,4 @@
-//! What hostile code is let loose on: a secret file, a secret variable, a listener, a directory to
+//! The targets of hostile code: a secret file, a secret variable, a listener, a directory to
 //! write to, an inherited descriptor; and how it is told from outside whether it got there.
 //!
 //! Each payload has a control: the same code, run by the plain interpreter outside, does get there.
@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use crate::command::{BELLJAR, Place};
 
-/// What a payload is after. Outside it has to get there, where that can be tried.
+/// The aim of a payload. Outside it has to get there, where that can be tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Aim {
     /// The text of the secret file, of the variable or behind the inherited descriptor.
@@ -225,7 +225,7 @@ pub(crate) fn contained(language: &str, payloads: &[Payload]) -> Vec<Value> {
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
         let result: Value = serde_json::from_str(&said).unwrap_or_default();
         let mut reached = bait.reached(&said, payload.aim);
-        // What was refused is in the log word by word.
+        // Refused attempts are in the log word by word.
         let printed = result["stdout"].as_str().unwrap_or_default();
         reached.retain(|aim| !matches!(aim, Aim::Saying(text) if !printed.contains(text)));
         if !reached.is_empty() || result["isolation"]["tier"] != "full" {

@@ -3,7 +3,7 @@
 use crate::escape_bait::{Aim, Payload, contained, controls, killed_hosts_leave_nothing, payload};
 use belljar_testing::sandboxed;
 
-/// What each way to `os` does once it is there: reads the secret, the environment and every
+/// The code after each way to `os`: it reads the secret, the environment and every
 /// descriptor, and writes.
 const THEN: &str = r#"
 def reach(o):

@@ -86,7 +86,7 @@ const FLOW: &str = r#"{"name":"exact","inputs":{"given":null},"state":{"all":[]}
     "workflow":{"inputs":{"of":null},"tasks":[{"id":"p","type":"pass","value":"{{ inputs.of }}"}]}},
   {"id":"ok","type":"approval","message":"{{ results.inner }}","depends_on":["inner"]}],
 "output":{"result":"{{ results.inner.p }}","answer":"{{ results.ok.value }}","own":{"zz":1,"aa":36893488147419103233}}}"#;
-/// What the workflow writes itself.
+/// The value that the workflow writes itself.
 const OWN: &str = r#""own":{"zz":1,"aa":36893488147419103233}"#;
 
 fn compact(text: &str) -> String {

@@ -62,7 +62,7 @@ impl Repository {
     }
 }
 
-/// What became of a path that was changed: whether it was committed, and the note.
+/// The outcome of a changed path: whether it was committed, and the note.
 fn told<'a>(result: &'a Value, path: &str) -> (bool, &'a str) {
     let changes = result["changes"].as_array().unwrap();
     let change = changes.iter().find(|change| change["path"] == path);

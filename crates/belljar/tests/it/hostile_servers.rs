@@ -113,7 +113,7 @@ fn s16_one_bad_name_leaves_out_one_tool_and_is_forgotten_with_it() {
     serving.stop();
     let log = || fs::read_to_string(project.path("../serve.log")).expect("there is a log");
     assert!(log().contains("warning: tool `odd__run!` cannot be passed through"), "{}", log());
-    // What is remembered of the server still has the name; the server has not.
+    // The remembered list of the server still has the name; the server has not.
     fs::write(kind.path(), "behaves").expect("it is ours");
     let serving = project.serve(&["--pass-through", "odd__*"]);
     assert_eq!(serving.call("odd__work", &json!({}))["content"][0]["text"], "done");

@@ -53,7 +53,7 @@ impl RunningServer {
         refused["error"].clone()
     }
 
-    /// What a request tells while it goes on.
+    /// The events of a request while it goes on.
     pub(crate) fn follow(&self, line: &str, more: &str, body: &str) -> Events {
         let mut stream = TcpStream::connect(self.address()).expect("the server listens");
         stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");

@@ -93,7 +93,7 @@ impl Internet {
         self.belljar(place, &[&run[..], flags].concat()).json()
     }
 
-    /// What the program under test says to these arguments.
+    /// The outcome of the program under test with these arguments.
     pub(crate) fn belljar(&self, place: &Place, arguments: &[&str]) -> Outcome {
         outcome(self.command(place).args(arguments).output().unwrap())
     }

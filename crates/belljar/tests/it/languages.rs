@@ -71,7 +71,7 @@ fn a11_data_works_in_runs_of_python() {
     assert!(message.contains("data has no 'nothing'; it has: "), "{message}");
 }
 
-/// What is asked for is refused, and with the grant it is had: the control.
+/// Each request is refused, and succeeds with the grant: the control.
 #[sandboxed]
 #[test]
 fn a4_a5_what_python_is_not_granted_it_cannot_reach() {
@@ -177,7 +177,7 @@ fn a6_python_and_bash_end_at_their_limits() {
     assert_eq!(error(&many), ("MemoryError", "limit.memory"), "{many:#}");
 }
 
-/// What the library does around a fork is done when code forks, whatever was skipped in making its
+/// The library's handlers around a fork run when code forks, whatever was skipped in making its
 /// cell: no lock is held for ever, no thread is counted that is not there, no number drawn twice.
 #[sandboxed]
 #[test]
@@ -285,7 +285,7 @@ fn a5_javascript_sees_the_variables_it_was_granted() {
     assert!(failed["error"]["hint"].as_str().unwrap().contains("--env TOKEN"), "{failed:#}");
 }
 
-/// What a guest used is known even if it ends itself before it could be measured.
+/// The use of a guest is known even if it ends itself before it could be measured.
 #[sandboxed]
 #[test]
 fn a9_a_guest_that_kills_itself_is_measured_all_the_same() {

@@ -233,7 +233,7 @@ impl LedgerProject {
     }
 }
 
-/// What came of a program that is killed by others, or by itself.
+/// The outcome of a program that is killed by others, or by itself.
 pub(crate) fn killed(mut child: Child) -> Outcome {
     let _ = child.kill();
     outcome(child.wait_with_output().expect("the program under test ends"))

@@ -103,7 +103,7 @@ impl Project {
         self.place.file(&format!("work/{name}"), content)
     }
 
-    /// What the counting server did.
+    /// The effects of the counting server.
     pub(crate) fn counted(&self) -> Vec<String> {
         let text = fs::read_to_string(self.path("counted")).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
@@ -144,7 +144,7 @@ impl Project {
         (status, text(stdout), text(stderr))
     }
 
-    /// What git prints, run in the project by somebody with a name.
+    /// The output of git, run in the project by somebody with a name.
     pub(crate) fn git(&self, arguments: &[&str]) -> String {
         let mut git = self.command("git");
         let (status, stdout, stderr) = self.finish("git", git.args(arguments));
@@ -244,11 +244,11 @@ pub(crate) struct RunningServer {
     child: Child,
     /// Where clients find it.
     pub(crate) url: String,
-    /// What they have to show.
+    /// The token that they have to show.
     pub(crate) token: String,
 }
 
-/// What came back over HTTP.
+/// An answer over HTTP.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: u16,

@@ -1,4 +1,4 @@
-//! What is measured of a run is true, and its limits hold by it (A6), through the whole program.
+//! The measurements of a run are true, and its limits hold by them (A6), through the whole program.
 
 use belljar_testing::sandboxed;
 use serde_json::{Value, json};
@@ -130,7 +130,7 @@ for _ in range(4): os.wait()
     let bash = |megabytes: u32| {
         format!("x=$(head -c {megabytes}000000 /dev/zero | tr '\\0' x); sleep 0.5; echo ${{#x}}")
     };
-    // What the engine did not allocate itself counts too.
+    // Memory that the engine did not allocate itself counts, too.
     let typescript = |mebibytes: u32| {
         format!(
             "const held = [];

@@ -99,7 +99,7 @@ fn n2_a_certificate_that_no_authority_of_this_machine_signed_is_refused() {
     );
 }
 
-/// What is in the host's files besides certificates stays there, and a cell cannot change its own file.
+/// Other contents of the host's files stay there, and a cell cannot change its own file.
 #[sandboxed]
 #[test]
 fn n2_a_cell_has_certificates_only_and_cannot_change_them() {

@@ -139,7 +139,7 @@ fn d8_a_post_without_a_recorded_answer_is_a_persons_to_decide() {
     );
 }
 
-/// What did not leave the host is not in doubt: it is sent when the run is resumed.
+/// A request that did not leave the host is not in doubt: it is sent when the run is resumed.
 #[sandboxed]
 #[crash_points]
 #[test]

@@ -143,7 +143,7 @@ fn n1_a_fresh_cell_reaches_nothing_that_was_not_granted() {
         place.file(USER_FILE, RULES);
         let mut flags: Vec<&str> = HOSTS.iter().flat_map(|host| ["--net", host]).collect();
         flags.extend(["--module", "socket", "--timeout", "2m", "--max-net", "2000"]);
-        // What is mounted for a run alone needs a cell of its own.
+        // A mount for a run alone needs a cell of its own.
         let file = place.file("granted", "x");
         flags.extend(["--read", file.to_str().expect("a path")]);
         check(internet, &trap, &internet.run(&place, "python", ATTEMPTS, &flags));

@@ -57,7 +57,7 @@ impl Website {
         self.served.load(Ordering::SeqCst)
     }
 
-    /// What has become of a held request.
+    /// The outcome of a held request.
     pub(crate) fn held(&self) -> &'static str {
         self.held.recv_timeout(std::time::Duration::from_secs(30)).expect("a held request")
     }
@@ -141,7 +141,7 @@ pub(crate) fn value(server: &RunningServer, id: &str, code: &str) -> Value {
     ran["result"].clone()
 }
 
-/// What a session gets from a site.
+/// The answer of a site to a session.
 pub(crate) fn get(server: &RunningServer, id: &str, site: &Website) -> Value {
     value(server, id, &format!("get('{}')", site.address))
 }

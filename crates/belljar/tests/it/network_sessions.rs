@@ -71,7 +71,7 @@ fn a5_a_bash_session_from_the_command_line_reaches_its_host() {
         assert!(ran.stderr.contains("[blocked] network: GET"), "{ran:#?}");
         assert_eq!((granted.served(), other.served()), (times, 0));
     }
-    // What the operator does not allow is refused before there is a session.
+    // A host that the operator does not allow is refused before there is a session.
     let refused = belljar(&place, &["session", "new", "-l", "bash", "--net", ELSEWHERE]);
     assert_eq!(refused.status, Some(2), "{refused:#?}");
     assert!(refused.stderr.contains(&format!("belljar serve --net {ELSEWHERE}")), "{refused:#?}");

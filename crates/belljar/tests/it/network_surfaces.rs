@@ -120,7 +120,7 @@ fn n1_the_files_narrow_what_flags_allow() {
     place.file(USER_FILE, "");
     place.file("work/belljar.toml", format!("[net]\ndeny = ['{}']\n", closed.address));
     assert_eq!(both(&place), (json!("/x"), json!(403)));
-    // What a project leaves out of its list is no host of the run.
+    // A host that a project omits from its list is no host of the run.
     place.file("work/belljar.toml", format!("[net]\nallow = ['{}']\n", open.address));
     let refused = run(&place, &get(&closed.address, "/x"), &["--net", &closed.address]);
     assert_eq!(refused["error"]["code"], "permission.network", "{refused:#}");

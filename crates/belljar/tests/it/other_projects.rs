@@ -46,7 +46,7 @@ impl Projects {
         outcome(command.current_dir(self.above.join("here")).output().unwrap()).json()
     }
 
-    /// What bash finds of a project that a flag shows at a path.
+    /// The parts of a project that bash finds at a path that a flag shows.
     fn found(&self, flags: &[&str], at: &str) -> String {
         let paths = OWN.map(|name| format!("{at}/{name}")).join(" ");
         let code = format!("cat {paths} 2>/dev/null; ls -A {at}; cat {at}/src/main.txt");
@@ -122,7 +122,7 @@ fn s6_no_commit_and_no_grant_changes_another_project() {
         assert_eq!(result["success"], true, "{result:#}");
         assert_eq!(fs::read_to_string(path).unwrap(), "new\n");
     }
-    // What would make it a project is taken back.
+    // Files that would make it a project are taken back.
     let at = projects.above.join("plain");
     let result =
         projects.run(&["--write", "../plain"], &format!("echo {{}} > {}/.mcp.json", at.display()));
@@ -143,7 +143,7 @@ fn s6_a_link_does_not_lead_around_it() {
     assert_eq!(result["stdout"], "beside", "{result:#}");
 }
 
-/// What cannot be looked into may hold anything, and is not shown.
+/// A directory that cannot be searched may hold anything, and is not shown.
 #[sandboxed]
 #[test]
 fn s6_a_directory_that_cannot_be_looked_into_is_not_open() {

@@ -73,7 +73,7 @@ impl CountingProject {
         BackgroundRun { child, stderr }
     }
 
-    /// What the server has appended so far.
+    /// The lines that the server has appended so far.
     pub(crate) fn counted(&self) -> Vec<String> {
         let text = fs::read_to_string(self.place.path().join("count.txt"));
         text.expect("the file is there").lines().map(str::to_owned).collect()
@@ -120,7 +120,7 @@ impl BackgroundRun {
         panic!("it ended without {text:?}")
     }
 
-    /// What came of it.
+    /// The outcome.
     pub(crate) fn end(mut self) -> Outcome {
         let mut stderr = String::new();
         self.stderr.read_to_string(&mut stderr).expect("it is text");

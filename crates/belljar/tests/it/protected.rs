@@ -87,7 +87,7 @@ fn writing(code: &str, path: &Path) -> RunRequest {
     request
 }
 
-/// What guest code finds when it reads these: the content, or the name of the error.
+/// The result of guest code that reads these: the content, or the name of the error.
 fn reads(root: &Path, names: &[&str]) -> String {
     format!(
         "import os\nfound = {{}}\nfor name in {names:?}:\n    path = os.path.join({root:?}, name)\n    \
@@ -311,7 +311,7 @@ fn c1_a_commit_does_not_make_it_either() {
     assert!(fs::symlink_metadata(project.root.join(".mcp.json")).is_ok());
 }
 
-/// What leads to a protected path is not moved, removed or replaced from under it.
+/// A directory that leads to a protected path is not moved, removed or replaced.
 #[sandboxed]
 #[test]
 fn c1_the_directory_around_it_stays_what_it_is() {

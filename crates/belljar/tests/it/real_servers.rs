@@ -155,7 +155,7 @@ fn d2_sqlite_is_called_from_both_languages() {
     let code = "await mcp.sqlite.createTable({ query: 'CREATE TABLE fruit (name TEXT, n INTEGER)' });
         await mcp.sqlite.writeQuery({ query: \"INSERT INTO fruit VALUES ('apple', 3), ('pear', 4)\" });
         return await mcp.sqlite.readQuery({ query: 'SELECT sum(n) AS n FROM fruit' })";
-    // What it answers is Python, not JSON, so it stays the text that it is.
+    // The answer is Python, not JSON, so it stays a text.
     assert_eq!(project.value("typescript", code), json!("[{'n': 7}]"));
     let code = "import ast
 rows = ast.literal_eval(mcp.sqlite.read_query(query='SELECT name FROM fruit ORDER BY n DESC'))

@@ -238,7 +238,7 @@ fn reliability_6_a_host_looks_after_its_store_as_soon_as_it_starts() {
     });
     let left: Vec<&str> = left.iter().map(|run| run.id.as_str()).collect();
     assert_eq!(left, ["run_new"]);
-    // Who fills the store does not erase the audit.
+    // Filling the store does not erase the audit.
     let audit = block_on(store.audit_rows(AuditFilter { run_id: None, tool: None }, 9)).unwrap();
     assert_eq!(audit.len(), 1);
 }

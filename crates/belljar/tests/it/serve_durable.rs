@@ -31,7 +31,7 @@ impl LedgerProject {
         serve_in(&self.place, &[])
     }
 
-    /// What the command line says of the only run there is.
+    /// The row of the only run, at the command line.
     fn listed(&self) -> Value {
         self.place.belljar(&["runs", "--json"]).json()[0].clone()
     }
@@ -72,7 +72,7 @@ fn end_of(server: &RunningServer, id: &str) -> Value {
     server.ask(&format!("GET /v1/runs/{id}?wait_ms=60000"), &Value::Null)
 }
 
-/// What waits for a person, once something does.
+/// The question that waits for a person, once there is one.
 fn question(server: &RunningServer) -> Value {
     within("a question", || {
         let open = server.ask("GET /v1/approvals", &Value::Null);
@@ -325,7 +325,7 @@ fn reliability_11_a_run_whose_journal_failed_goes_on_while_its_host_lives() {
     assert_once(&project, &["one", "three"]);
 }
 
-/// What cannot be written down is not called, unless it only reads (reliability 7).
+/// A call that cannot be recorded is not made, unless it only reads (reliability 7).
 #[sandboxed]
 #[test]
 fn reliability_7_a_store_that_cannot_be_written_refuses_calls_with_effects() {
@@ -376,7 +376,7 @@ fn reliability_7_a_call_that_was_made_is_in_the_audit_whatever_ends_the_host() {
     );
 }
 
-/// Who hangs up ends a run that keeps no journal: in the records, the events and the metrics, too.
+/// Hanging up ends a run that keeps no journal: in the records, the events and the metrics, too.
 #[sandboxed]
 #[test]
 fn bug_6_a_run_whose_client_hangs_up_ends_in_the_records() {

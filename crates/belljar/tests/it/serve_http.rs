@@ -10,7 +10,7 @@ use crate::mcp_support::{Project, RunningServer};
 
 const LIST: &str = r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}"#;
 
-/// What the server says to a request with these headers besides those that every client sends.
+/// The status of the answer to these headers, besides those that every client sends.
 fn status(serving: &RunningServer, headers: &[(&str, &str)]) -> u16 {
     let mut all = vec![
         ("Content-Type", "application/json"),
@@ -117,7 +117,7 @@ fn s10_a_large_value_is_not_unfolded_in_the_host() {
     assert!((12..110).contains(&grown), "{grown} MB");
 }
 
-/// What `belljar run` refuses is refused before anybody connects. With nothing on standard input a
+/// Grants that `belljar run` refuses are refused before anybody connects. With nothing on standard input a
 /// server that did start ends at once, with success.
 #[sandboxed]
 #[test]

@@ -89,7 +89,7 @@ fn f1_more_workflows_than_run_at_once_wait_in_order_and_say_so() {
     }
 }
 
-/// What waits is kept: the next host begins it.
+/// A waiting workflow is stored: the next host begins it.
 #[sandboxed]
 #[test]
 fn f3_what_waited_when_its_host_died_begins_with_the_next() {

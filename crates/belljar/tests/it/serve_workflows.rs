@@ -115,7 +115,7 @@ fn f4_events_are_heard_as_they_happen_and_replayed_from_any() {
     {
         assert!(heard.iter().any(|(_, name)| name == wanted), "{wanted}: {heard:?}");
     }
-    // What comes with the end is heard, and then the stream ends.
+    // Events that come with the end are received, and then the stream ends.
     let (seq, name, _) = events.next();
     heard.push((seq, name));
     assert!(events.is_over());
@@ -192,7 +192,7 @@ fn bug_9_injected_code_is_refused_at_once_where_code_is_off() {
     let told =
         project.place.belljar(&["workflow", "command", "r1", "inject-tasks", &code.to_string()]);
     assert!(told.stderr.contains("code execution is off"), "{told:?}");
-    // What is no code is taken, and the workflow is as it was.
+    // A task without code is accepted, and the workflow is as it was.
     let more = json!([{"id": "more", "tool": "count__append", "arguments": {"text": "more"},
         "depends_on": ["then"]}]);
     let body = json!({"command": "inject_tasks", "tasks": more});
@@ -353,7 +353,7 @@ fn e1_a_model_runs_and_steers_workflows_over_stdio() {
 
 const UNIT: &str = "a time without a unit is read as milliseconds";
 
-/// What was tolerated in a file is told to whoever runs it, wherever they do.
+/// Warnings about a file reach everybody who runs it, on every surface.
 #[sandboxed]
 #[test]
 fn f8_what_is_tolerated_is_told() {
@@ -371,7 +371,7 @@ fn f8_what_is_tolerated_is_told() {
     let server = serve_in(&project.place, &[]);
     let made = server.ask("POST /v1/workflows", &json!({"workflow": odd, "wait_ms": 60_000}));
     assert!(made["warnings"][0].as_str().unwrap().contains(UNIT), "{made:#}");
-    // What comes after it under the same id has none of its own.
+    // A later workflow under the same id has none of its own.
     let id = made["id"].as_str().unwrap();
     assert_eq!(server.api(&format!("DELETE /v1/workflows/{id}"), "").status, 204);
     let plain = json!({"tasks": [{"id": "a", "type": "pass", "value": 1}]});

@@ -36,7 +36,7 @@ impl<'a> SessionHost<'a> {
         outcome(output.expect("the program under test starts"))
     }
 
-    /// What it prints, which must succeed.
+    /// The output of the command, which must succeed.
     fn says(&self, arguments: &[&str]) -> String {
         let outcome = self.run(arguments);
         assert_eq!(outcome.status, Some(0), "{arguments:?}: {outcome:?}");

@@ -71,7 +71,7 @@ impl StdioServer {
         lines.find(|line| line.contains(r#""id":1"#)).expect("it answers")
     }
 
-    /// What a tool gives, as data.
+    /// The result of a tool, as data.
     pub(crate) fn call(&mut self, tool: &str, arguments: Value) -> Value {
         let answer = self.ask("tools/call", json!({"name": tool, "arguments": arguments}));
         answer["result"]["structuredContent"].clone()

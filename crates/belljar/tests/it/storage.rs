@@ -47,7 +47,7 @@ fn reliability_14_a_host_whose_store_is_gone_says_so_and_refuses_durable_work() 
     let after = serving.api("POST /v1/runs", &durable);
     assert!(after.body.contains("cannot make the run durable"), "{after:#?}");
     assert!(after.body.contains("was deleted or replaced while it was in use"), "{after:#?}");
-    // What needs nothing kept still runs.
+    // Runs that need no record still work.
     let plain = serving.api("POST /v1/runs", &json!({ "code": "return 6 * 7" }).to_string());
     assert!(plain.body.contains("42"), "{plain:#?}");
 }
@@ -131,7 +131,7 @@ fn reliability_14_a_live_owner_in_another_pid_namespace_is_not_taken_for_dead() 
     assert_eq!(place.belljar(&["runs", "rm", &id]).status, Some(0));
 }
 
-/// What a host that cannot end politely does: its wardens are frozen.
+/// The end of a host that cannot end politely: its wardens are frozen.
 fn stop_frozen(arguments: &[&str], again: bool) -> (Option<i32>, String) {
     let project = Project::new(&[], "");
     let log = project.path("log");

@@ -143,7 +143,7 @@ fn f7_what_ran_ahead_in_vain_vanishes() {
     }
 }
 
-/// What a file asks for is given if the operator allowed it when the workflow was made, and only then.
+/// A file gets the grants it asks for only if the operator allowed them when the workflow was made.
 #[sandboxed]
 #[test]
 fn f1_code_is_given_no_paths_and_variables_but_what_the_operator_allowed() {

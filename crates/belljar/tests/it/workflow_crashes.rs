@@ -67,7 +67,7 @@ output:
   last: "{{ results.last.done }}"
 "#;
 
-/// What must have happened once.
+/// The effects that must have happened once.
 const EFFECTS: [&str; 12] = [
     "effect a1",
     "effect a2",
@@ -171,7 +171,7 @@ impl Flow {
         self.project.count(&format!("did {effect}")) > 0
     }
 
-    /// What the ledger knows of a task in doubt.
+    /// The ledger's answer about a task in doubt.
     fn look(&self, task: &str) -> DoubtResolution {
         let key = match task {
             "b1" => "b-i1".to_owned(),
@@ -318,7 +318,7 @@ fn f3_of_two_hosts_that_race_for_a_workflow_one_wins() {
     let flow = Flow::new();
     assert_eq!(flow.attend(flow.run(Some("flow_called:2"))).status, None);
     flow.project.until_quiet();
-    // What the winner does takes long enough for the other to come.
+    // The work of the winner takes long enough for the other to come.
     flow.project.hold("before", "last");
     let (one, other) = (flow.resume(None), flow.resume(None));
     let mut both = [Some(one), Some(other)];

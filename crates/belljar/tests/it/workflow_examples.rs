@@ -257,7 +257,7 @@ fn f1_the_examples_run_in_a_copy_of_their_directory() {
     for example in fs::read_dir(EXAMPLES).unwrap() {
         let path = example.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        // What the commands of a reader leave behind.
+        // Files that the commands of a reader leave behind.
         if path.is_file() && name != "count.txt" {
             place.file(&format!("work/{name}"), fs::read(&path).unwrap());
         }

@@ -72,7 +72,7 @@ fn f3_a_fork_goes_on_from_a_checkpoint_and_repeats_nothing() {
     assert!(forked.stderr.contains("belljar workflow resume second"), "{forked:#?}");
     let watched = WorkflowWatch::of(&project.state());
     assert_eq!(watched.file("second", "f.txt").as_deref(), Some("one\n"), "as it was then");
-    // What is sent meanwhile is taken first.
+    // A command that is sent meanwhile is taken first.
     let args = ["workflow", "command", "second", "modify-args", "b", r#"{"key": "other"}"#];
     assert_eq!(belljar(&args).status, Some(0));
     let resumed = belljar(&["workflow", "resume", "second", "--json"]);
@@ -108,7 +108,7 @@ fn f3_what_has_ended_leaves_no_files_behind_and_can_be_deleted() {
     assert_eq!(belljar(&["workflow", "delete", "first"]).status, Some(0));
     let listed = belljar(&["workflow", "list", "--json"]).json();
     assert_eq!((listed.as_array().unwrap().len(), &listed[0]["id"]), (1, &json!("open")));
-    // What came from it has its files.
+    // A fork of it has its files.
     let resumed = belljar(&["workflow", "resume", "open", "--json"]);
     assert_eq!(resumed.json()["status"], json!("completed"), "{resumed:#?}");
     let watched = WorkflowWatch::of(&project.state());
@@ -159,7 +159,7 @@ fn f3_a_workflow_that_was_rolled_back_says_how_it_goes_on_and_where_it_can_go() 
     let mut resumed = project.start(&["workflow", "resume", "flow"], None);
     let mut heard = BufReader::new(resumed.stderr.take().unwrap()).lines().map_while(Result::ok);
     assert!(heard.any(|line| line == how), "it ended, and said nothing of the pause");
-    // Who runs it takes the command at once.
+    // The host that runs it takes the command at once.
     let shown = belljar(&["workflow", "show", "flow"]).stdout;
     assert_eq!(shown.lines().last(), Some(how), "{shown}");
     assert_eq!(belljar(&["workflow", "command", "flow", "continue"]).status, Some(0));
@@ -218,7 +218,7 @@ fn f3_workflows_that_ended_long_ago_are_forgotten() {
     });
 }
 
-/// What a host could not go on with is counted and stays its own: nobody takes it for one that a person
+/// A workflow that a host could not continue is counted and stays its own: nobody takes it for one that a person
 /// stopped.
 #[sandboxed]
 #[test]

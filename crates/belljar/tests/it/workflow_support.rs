@@ -76,7 +76,7 @@ impl WorkflowWatch {
         events
     }
 
-    /// What is in a file of a workflow.
+    /// The content of a workflow's file.
     pub(crate) fn file(&self, id: &str, path: &str) -> Option<String> {
         let machine = self.machine(id);
         let belljar_workflow::FileEntry::File { blob, .. } = machine.files().get(path)? else {

@@ -235,7 +235,7 @@ fn c1_a_guest_that_ends_right_after_its_answer_is_committed_all_the_same() {
     }
 }
 
-/// What is granted is what was named: a link in its place is not followed, whoever left it there.
+/// A grant is of the named path: a link in its place is not followed, whoever left it there.
 #[sandboxed]
 #[test]
 fn a5_grants_do_not_follow_links() {
@@ -272,7 +272,7 @@ fn a6_a_commit_is_bounded_like_the_layer() {
     assert!(committed.count() <= 1, "{result:#}");
 }
 
-/// What Belljar would obey there is not brought by a commit, also where no project is yet.
+/// Files that Belljar would obey are not brought by a commit, also where no project is yet.
 #[sandboxed]
 #[test]
 fn c3_a_commit_makes_no_directory_a_project() {

@@ -97,7 +97,7 @@ const TYPES_AND_RAW: &[u32] = &[
     (libc::SOCK_RAW | libc::SOCK_CLOEXEC) as u32,
 ];
 
-/// What guests may ask of descriptors, and bringing up an interface.
+/// The ioctls of guests on descriptors, and those that bring up an interface.
 const IOCTLS_AND_FLAGS: &[u32] = &{
     let mut all = [libc::SIOCSIFFLAGS as u32; IOCTLS.len() + 1];
     let (head, _) = all.split_at_mut(IOCTLS.len());

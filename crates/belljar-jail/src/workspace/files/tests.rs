@@ -81,7 +81,7 @@ fn c2_files_are_written_whole_and_links_lead_nowhere() {
     assert_eq!(remove(&files, "a/b"), Err(Some(Errno::NOENT)));
 }
 
-/// What is no regular file is neither read nor waited for, nor shown.
+/// Only regular files are read and shown; the host does not wait for others.
 #[test]
 fn c2_pipes_and_sockets_are_nothing_to_hand_out() {
     let (place, files) = place();

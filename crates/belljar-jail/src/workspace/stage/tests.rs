@@ -1,4 +1,4 @@
-//! What is staged replaces nothing but what was expected, and leaves no name behind.
+//! A staged file replaces only the expected one, and leaves no name behind.
 
 use std::{
     fs::{self, File},

@@ -228,7 +228,7 @@ impl Drop for LaidBait {
         let _ = self.sleeper.wait();
         let _ = fs::remove_file(&self.bait.shared_path);
         let _ = call!(SYS_mq_unlink, &*self.bait.queue);
-        // What neighbours outside planted beside it stays until it is removed.
+        // A key that neighbours outside planted beside it stays until it is removed.
         let key = self.bait.key + 1;
         let planted = [
             call!(SYS_shmget, key, 0, 0).map(|id| (libc::SYS_shmctl, id)),

@@ -133,7 +133,7 @@ impl HeldCell {
     }
 }
 
-/// What root sees of a process, with everything that differs from run to run taken out.
+/// Root's view of a process, without everything that differs from run to run.
 pub(crate) type Facts = BTreeMap<String, String>;
 
 /// Lines of `status` that say how a process is confined.

@@ -1,4 +1,4 @@
-//! What an attempt reports: it says itself what the kernel answered, so that a missing tool can
+//! The report of an attempt: it says itself what the kernel answered, so that a missing tool can
 //! never pass for a blocked one.
 
 use std::{fmt, io};

@@ -102,7 +102,7 @@ for (const act of touch) {
 }
 await new Promise((resolve) => setTimeout(resolve, 1));
 
-// What only the library's own object has, looked for a few steps deep.
+// Members that only the library's own object has, looked for a few steps deep.
 const marks = ["libraryFile", "fillRandom", "mapFrames"];
 let found = 0;
 let looked = 0;

@@ -25,7 +25,7 @@ const OUT_OF_MEMORY: &[Ending] = &[Ending::Blocked, Ending::Error(ErrorCode::Lim
 const OUT_OF_CPU: &[Ending] = &[Ending::Error(ErrorCode::LimitCpu)];
 const OUT_OF_TIME: &[Ending] = &[Ending::Error(ErrorCode::LimitTimeout)];
 
-/// What one process takes of memory when several do: less than its own limit.
+/// The memory of one process when several allocate: less than its own limit.
 const SHARE: usize = 56 << 20;
 const SHARERS: usize = 7;
 

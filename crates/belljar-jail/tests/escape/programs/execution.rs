@@ -66,7 +66,7 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
         Some(path) => said(path, &["-u"], |said| said.trim() == "0"),
         None => Outcome { errno: Some(libc::ENOSYS), ..Outcome::blocked("needs a root runner") },
     }),
-    // What is executed is confined as whoever executes it.
+    // An executed program is confined like the one that executes it.
     Attempt::new("executed_program_reads_secret", User, |bait| {
         let path = bait.secret_path.display().to_string();
         said(Path::new(GRANTED_PROGRAM), &[&path], |said| said.contains(&bait.marker))

@@ -86,7 +86,7 @@ macro_rules! each_way {
             $as(Attempt::new(concat!("character_device_", $what), Root, |bait| {
                 privileged(&$in(bait), |at| device(at, libc::S_IFCHR, 1 << 8 | 3))
             })),
-            // What an overlay takes for a deletion.
+            // The device that an overlay takes for a deletion.
             $as(Attempt::new(concat!("whiteout_", $what), User, |bait| {
                 privileged(&$in(bait), |at| device(at, libc::S_IFCHR, 0))
             })),

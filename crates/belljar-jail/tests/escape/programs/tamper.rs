@@ -70,7 +70,7 @@ pub(super) fn chmod(path: &Path) -> Outcome {
     settled(fs::set_permissions(path, Permissions::from_mode(0o600)))
 }
 
-/// What needs no more than a descriptor to read.
+/// Reads that need only a descriptor.
 fn by_descriptor(path: &Path, act: impl Fn(RawFd) -> Result<u64, Errno>) -> Outcome {
     match File::open(path) {
         Ok(file) => settle(act(file.as_raw_fd())),

@@ -1,4 +1,4 @@
-//! What is a request, and what could be read as more than one.
+//! Valid requests, and texts that could be read as more than one.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What a model may not do with a workflow: decide for a person, or bypass a person's decision.
+//! Commands that a model may not send to a workflow: to decide for a person, or to bypass a person's decision.
 //!
 //! A decision that is not open yet is refused too: by the time the command is applied, it may be
 //! open and a person's.

@@ -82,7 +82,7 @@ fn e5_all_parts_share_one_budget() {
     assert!((1_000..2_000).contains(&alone), "{alone}");
 }
 
-/// What fits is neither cut nor marked, in none of the forms that a result has of output.
+/// Output that fits is neither cut nor marked, in any form that a result has of it.
 #[test]
 fn e5_output_within_the_budget_stays_as_it_is() {
     for (printed, complained) in

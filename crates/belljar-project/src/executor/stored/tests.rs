@@ -1,4 +1,4 @@
-//! What a record of a run holds of its request.
+//! The parts of a request in the record of its run.
 
 use super::*;
 

@@ -50,7 +50,7 @@ PING = line({"id": 7, "method": "ping"})
 SAMPLE = line({"id": 8, "method": "sampling/createMessage", "params": {"messages": [], "maxTokens": 1}})
 
 
-# What is done in place of answering `initialize`.
+# Replies in place of the answer to `initialize`.
 START = {
     "hangs_at_start": hang,
     "dies_at_start": lambda: os._exit(3),
@@ -81,7 +81,7 @@ def bad_names(number):
     send({"id": number, "result": {"tools": [{**WORK, "name": name} for name in names]}})
 
 
-# What is answered to `tools/list`.
+# Answers to `tools/list`.
 LIST = {
     "hangs_in_list": lambda number: hang(),
     "endless_cursor": endless_cursor,
@@ -127,7 +127,7 @@ def twice(number):
         send({"id": number, "result": TEXT})
 
 
-# What is answered to `tools/call`.
+# Answers to `tools/call`.
 CALL = {
     "endless_line": lambda number: forever(b"x"),
     "floods_notifications": lambda number: forever(NOTE),

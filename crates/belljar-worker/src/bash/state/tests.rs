@@ -1,4 +1,4 @@
-//! What shells write is read, or not at all (B1).
+//! The state that shells write is read, or not at all (B1).
 
 use super::ShellState;
 

@@ -17,7 +17,7 @@ NO_SOCKETS = "a durable run has no sockets, because what they do cannot be repla
 ONLY_PROXY = "only granted hosts can be reached, and only through the proxy in HTTPS_PROXY"
 _PROXY = "http://127.0.0.1:3128"
 MAX_ATTEMPTS = 10
-# What a pool of threads does in its own way.
+# Functions that a pool of threads has in its own way.
 _OF_THREADS = (
     "Process",
     "_wrap_exception",

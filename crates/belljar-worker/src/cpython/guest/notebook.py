@@ -7,7 +7,7 @@ what to do instead.
 import re
 
 _MAGIC = re.compile(r"^(\s*)([%!]{1,2})\s*(\S*)(.*)$")
-# What these arrange for is so in a cell, or does not matter.
+# A cell does already what these arrange for, or it does not matter.
 _HARMLESS = frozenset(("matplotlib", "config", "load_ext", "reload_ext", "autoreload", "time", "precision"))
 _SHELL = (
     "A shell line is for notebooks. Do it in Python, or send it as a run of its own with language bash."

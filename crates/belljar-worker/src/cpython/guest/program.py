@@ -16,7 +16,7 @@ from .restrict import guard, needs_guard
 
 # The first item of what the function gives when no `return` of the agent's was reached.
 _FELL = "\0belljar: no return was reached"
-# What a star import inside the function calls; it is found among the builtins.
+# The function for a star import inside a function; it is found among the builtins.
 STAR_IMPORT = "__belljar_star_import__"
 
 # The function around a tool call that is a statement of its own, without `await`.

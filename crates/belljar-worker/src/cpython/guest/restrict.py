@@ -13,7 +13,7 @@ import importlib.machinery
 import re
 import sys
 
-# What the rewritten code calls; both are found among the builtins.
+# The functions that the rewritten code calls; both are found among the builtins.
 CHECK = "__belljar_check_import__"
 GUARD = "__belljar_guard__"
 

@@ -32,7 +32,7 @@ from .value import ValueProblem, encode, encode_as_shown
 from .wire import Link, utf8
 
 WORK = "/work"
-# Who runs the code, as far as code can tell.
+# The user that runs the code, as far as code can tell.
 USER = "user"
 # Files in here come back beside the value.
 OUTPUT = "/work/out"
@@ -43,7 +43,7 @@ RESERVE_BYTES = 2 << 20
 AGAIN_SECONDS = 0.05
 # A signal that comes so much earlier than the clock was set is not the clock's.
 ALARM_TOLERANCE_SECONDS = 0.02
-# What a shell says of a program that SIGALRM has ended.
+# The status that a shell gives a program that SIGALRM has ended.
 ALARM_STATUS = 128 + int(_signal.SIGALRM)
 _NOT_VALUES = (types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type)
 # The originals, before a run replaces them.
@@ -308,7 +308,7 @@ class Run:
         self._save_figures()
         _restore_recursion_limit()
         if "builtins" in self._code:
-            # What is left to do is done with the help of libraries, which have the same.
+            # The remaining work uses libraries, which share these names.
             self._prepared.names.restore()
         most = self.limits["result_bytes"]
         encoded = self._encoded(outcome, stale, most)

@@ -60,7 +60,7 @@
     return kind === "Array" ? value.length : undefined;
   }
 
-  /** What is needed to print an object: `text` when that is all, or brackets, entries and keys. */
+  /** Parts for printing an object: `text` if that is all, or brackets, entries and keys. */
   function describe(value, inspection) {
     const kind = kinds.kindOf(value);
     const length = listLength(value, kind);

@@ -55,7 +55,7 @@
       return this.plain(value, level);
     }
 
-    /** What the object itself wants to be printed as: text, or another value. */
+    /** The form in which the object itself wants to be printed: text, or another value. */
     custom(value, custom, level) {
       const { depth, maxItems: maxArrayLength, showHidden, breakLength } = this;
       this.path.push(value);

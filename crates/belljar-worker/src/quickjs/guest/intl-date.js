@@ -88,7 +88,7 @@
     zoneText(settings.timeZone, at.time, ZONE_STYLES[letter.repeat(length)], settings.locale),
   ];
 
-  /** What each letter of a pattern becomes: [type of the part, its text]. */
+  /** The meaning of each letter of a pattern: [type of the part, its text]. */
   const LETTERS = {
     __proto__: null,
     G: (at, settings, length) => ["era", eraName(settings, at.year, length)],

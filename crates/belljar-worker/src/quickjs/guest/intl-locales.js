@@ -48,7 +48,7 @@
     return parsed.get(key);
   }
 
-  /** What a locale says otherwise than its parent, put over what the parent says. */
+  /** The data of a locale over that of its parent. */
   function merged(own, parent) {
     if (own === undefined) return parent;
     if (parent === undefined || typeof own !== "object" || Array.isArray(own)) return own;
@@ -266,7 +266,7 @@
     }
   }
 
-  /** What every Intl constructor offers beside its own methods. */
+  /** Members of every Intl constructor beside its own methods. */
   function finish(type) {
     Object.defineProperty(type, "supportedLocalesOf", {
       value: (locales) => canonicalLocales(locales).filter((tag) => dataFor(tag) !== undefined),

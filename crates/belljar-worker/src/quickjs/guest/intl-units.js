@@ -1,4 +1,4 @@
-// What is printed for currencies and units in each locale. Adds `currencyDigits`, `currencyText`,
+// Texts for currencies and units in each locale. Adds `currencyDigits`, `currencyText`,
 // `knownUnit` and `unitPattern` to `native.intl`.
 (function (native) {
   "use strict";
@@ -16,7 +16,7 @@
     return 2;
   }
 
-  /** What is printed for a currency: its code, its symbol, or its name for a plural category. */
+  /** The text for a currency: its code, its symbol, or its name for a plural category. */
   function currencyText(name, code, display, category) {
     if (display === "code") return code;
     if (display === "name") {

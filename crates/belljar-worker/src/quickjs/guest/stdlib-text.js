@@ -5,7 +5,7 @@
 
   const { readPath, pathParts, put, describe, wholeNumber } = native.stdlib;
 
-  /** What is at a path: a.b[0].c; [*] takes every element of a list. Undefined when nothing is. */
+  /** The part at a path: a.b[0].c; [*] takes every element of a list. Undefined when there is none. */
   function select(value, path) {
     if (typeof path !== "string")
       throw new TypeError(`data.select: the path must be a string, got ${describe(path)}`);

@@ -1,4 +1,4 @@
-//! What the build packs can be unpacked.
+//! Locale data that the build packs can be unpacked.
 
 use super::{INDEX, PACKED, locale_text};
 

@@ -1,4 +1,4 @@
-//! What code does in Node because it does not know whether it is a program or a module: it asks
+//! Idioms of Node for code that does not know whether it is a program or a module: it asks
 //! whether it is the program (it is), where it stands, and exports in case it is a module.
 //!
 //! `module` and `exports` are not variables here: libraries that are pasted in front of code ask for

@@ -54,7 +54,7 @@ nodes:
     let said = exact_json!({"url": "theirs", "n": 1});
     assert_eq!((ran.state("e"), ran.state("free")), (said.clone(), exact_json!(1)));
     assert_eq!(ran.state("parallel_results")[0]["d"], said, "{}", ran.state("parallel_results"));
-    // What a file does not have is a part of the state like any other.
+    // A part that a file does not have is a part of the state like any other.
     let plain = run("nodes: [{name: a, uses: t.a}]", exact_json!({}), |_, _| other.clone()).ok();
     assert_eq!(plain.state("settings"), exact_json!({"url": "evil"}));
 }

@@ -1,4 +1,4 @@
-//! What is too deep, too large or too much is refused or fails, and what was journalled can be read.
+//! Values that are too deep, too large or too many are refused or fail; journalled ones can be read.
 
 use std::time::Instant;
 
@@ -9,7 +9,7 @@ fn deep(levels: usize) -> JsonValue {
     (0..levels).fold(exact_json!(1), |value, _| exact_json!([value]))
 }
 
-/// What is written can be read, also in a rollback.
+/// Every written value can be read, also in a rollback.
 fn is_readable(machine: &Machine) {
     let text = serde_json::to_string(machine).unwrap();
     belljar_contract::json_value::from_str::<Machine>(&text).unwrap();

@@ -17,7 +17,7 @@ fn takes(id: &str, value: &str, after: &[&str]) -> JsonValue {
         "arguments": {"z": value, "a": 1}})
 }
 
-/// What the tool of [`takes`] is given.
+/// The input of the tool of [`takes`].
 fn given(start: &TaskStart) -> String {
     let crate::TaskWork::McpTool(call) = &start.work else { panic!("{start:?}") };
     serde_json::to_string(&call.arguments).unwrap()
@@ -106,7 +106,7 @@ fn a8_a_template_never_rounds_an_integer_in_silence() {
     assert_eq!(rig.status(), WorkflowStatus::Failed);
 }
 
-/// What the version before this one stored: its keys were sorted and its numbers rounded. The keys of its
+/// A workflow of the version before this one: its keys were sorted and its numbers rounded. The keys of its
 /// effects are found again, and it comes to the same end.
 #[test]
 fn f3_a_workflow_of_an_earlier_version_goes_on() {

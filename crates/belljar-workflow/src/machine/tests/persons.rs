@@ -1,4 +1,4 @@
-//! What an agent is refused, each with a person who is not.
+//! Commands that an agent may not send, each with a person who may.
 
 use super::*;
 use crate::{DoubtResolution, Repeatability};
@@ -11,7 +11,7 @@ fn only_a_person(rig: &mut Rig, command: &WorkflowCommand, why: &str) {
         let refused = rig.command_by(by, command.clone()).expect("refused");
         assert!(refused.contains(why), "{refused}");
     }
-    // Who is called so is a person.
+    // A sender with this name is a person.
     assert_eq!(rig.command_by("agentina", command.clone()), None, "{command:?}");
 }
 
@@ -105,7 +105,7 @@ fn f5_what_is_asked_about_does_not_change_meanwhile() {
     }
 }
 
-/// What comes with an answer goes into the state, which the question may show.
+/// Values that come with an answer go into the state, which the question may show.
 #[test]
 fn f5_agents_answer_with_nothing_more_while_a_person_is_asked() {
     let workflow = |asks: bool| {
@@ -233,7 +233,7 @@ fn f6_one_answer_is_used_once() {
     rig.done("last", exact_json!(1));
     assert_eq!(rig.status(), WorkflowStatus::Completed);
     only_a_person_goes_back(&rig, &approved, "deploy was begun because a person agreed");
-    // What a person agreed to had ended: nothing of it is done again.
+    // The approved task had ended: nothing of it is done again.
     assert_eq!(rig.roll_back_by("agent", deployed.taken(), &deployed), None);
 }
 

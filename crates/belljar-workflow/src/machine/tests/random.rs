@@ -80,7 +80,7 @@ struct World {
     now: u64,
     open: BTreeMap<(String, u32), TaskStart>,
     seen: BTreeSet<(u32, String, u32)>,
-    /// What a pause keeps from going on after a crash.
+    /// Tasks that a pause keeps from going on after a crash.
     parked: BTreeSet<(String, u32)>,
     last_event: u64,
     concurrency: usize,
@@ -235,7 +235,7 @@ impl World {
         self.give(InputKind::Ended { instance, attempt, outcome });
     }
 
-    /// What ran ahead counts from now on, or from its end if it still runs.
+    /// A task that ran ahead counts from now on, or from its end if it still runs.
     fn adopted(&mut self, task: String) {
         let mut open = self.open.values_mut();
         match open.find(|start| start.instance == task && start.speculative) {
@@ -301,7 +301,7 @@ impl World {
         let open = open.collect();
         self.give(InputKind::Resumed { open });
         if self.machine.status() == WorkflowStatus::Paused {
-            // What is not begun again waits for the end of the pause.
+            // Tasks that are not begun again wait for the end of the pause.
             self.parked.extend(under_way.into_iter().filter(|key| !self.open.contains_key(key)));
         }
     }
@@ -427,7 +427,7 @@ proptest! {
     }
 }
 
-/// What ran ahead of a decision is let go of when another task fails at the moment of taking over.
+/// A task that ran ahead of a decision is dropped when another task fails at the moment of taking over.
 #[test]
 fn f7_what_ran_ahead_is_not_waited_for_after_a_crash() {
     let seeds = [300783360, 14186240, 8390436, 4147361536, 155623765, 959760148];

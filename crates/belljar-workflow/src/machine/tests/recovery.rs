@@ -154,7 +154,7 @@ fn f6_a_rollback_undoes_in_reverse_and_reports_the_rest() {
     assert_eq!(rig.machine.results(), base.results());
     assert!(rig.machine.last_event() > told);
 
-    // What was undone cannot be gone back to.
+    // A rollback to an undone checkpoint is refused.
     rig.roll_back(to + 1, &{
         let mut other = base.clone();
         other.taken = to + 1;
@@ -183,7 +183,7 @@ fn f6_what_runs_is_stopped_first_and_counts() {
     rig.done("b~undo", exact_json!(null));
     rig.done("a~undo", exact_json!(null));
     assert_eq!(rig.machine.last_rollback().unwrap().undone, ["b", "a"]);
-    // What ran at the checkpoint runs again.
+    // Tasks that ran at the checkpoint run again.
     rig.command(WorkflowCommand::Continue);
     assert_eq!(rig.names(), ["a"]);
 }

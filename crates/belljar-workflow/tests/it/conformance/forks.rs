@@ -33,7 +33,7 @@ pub(crate) async fn history(store: &impl WorkflowStore) -> Result<WorkflowLease,
     Ok(lease)
 }
 
-/// What a workflow is, apart from its id and its owner.
+/// A workflow apart from its id and its owner.
 pub(crate) fn essence(loaded: LoadedWorkflow) -> impl PartialEq + std::fmt::Debug {
     (loaded.snapshot, loaded.inputs, loaded.open, loaded.commands, loaded.last_event)
 }
@@ -46,7 +46,7 @@ pub(super) async fn a_fork_is_what_was<F: StoreFixture>(stores: &F) -> CaseResul
         store.fork("flow", checkpoint, &id, 9, None).await?;
         let mut was = store.load("flow", Some(checkpoint)).await?;
         let fork = store.load(&id, None).await?;
-        // What was under way is the other's: a fork has begun nothing.
+        // Open tasks are the other's: a fork has begun nothing.
         was.open.clear();
         holds("a fork has ended", fork.workflow.finished_ms.is_none())?;
         same("made", &fork.workflow.created_ms, &9)?;
@@ -57,7 +57,7 @@ pub(super) async fn a_fork_is_what_was<F: StoreFixture>(stores: &F) -> CaseResul
         let commands = store.commands(&id, 0, 9, Duration::ZERO).await?;
         same("commands", &commands, &Vec::new())?;
     }
-    // What led there can be gone back to, too.
+    // The checkpoints before it can be gone back to, too.
     let inside = store.load("fork 2", Some(1)).await?;
     same("inside", &essence(inside), &essence(store.load("fork 1", None).await?))?;
     let refused = store.fork("flow", 3, "fork 3", 9, None).await;

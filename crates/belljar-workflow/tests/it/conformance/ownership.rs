@@ -205,7 +205,7 @@ pub(super) async fn leases_are_renewed<F: StoreFixture>(stores: &F) -> CaseResul
 
 pub(super) async fn abandoned_flows_are_found<F: StoreFixture>(stores: &F) -> CaseResult {
     let store = stores.open().await;
-    // What each is committed as; all leases end at 10 001.
+    // The state that each is committed as; all leases end at 10 001.
     let states = [
         ("under way", standing(WorkflowStatus::Running, 0, false)),
         ("asleep", standing(WorkflowStatus::Paused, 50_000, false)),

@@ -61,7 +61,7 @@ async fn is_meant(
     if is_of_run && !ids.is_empty() {
         let style = TextStyle::of_stderr();
         for id in ids {
-            // What is wrong is said when it is decided.
+            // A fault is reported when the approval is decided.
             let Ok(found) = desk.find(id).await else { continue };
             let (head, json) = (head(&found, now_ms(), style), &found.asked.arguments);
             write!(io::stderr(), "{head}{}", all_arguments(json, style))?;
@@ -93,7 +93,7 @@ async fn agrees(id: &str, verdict: &Verdict, desk: &Desk<'_>) -> anyhow::Result<
     if wanted.scope != ConsentScope::Always {
         return Ok(true);
     }
-    // What is wrong is said when it is decided.
+    // A fault is reported when the approval is decided.
     let Ok(found) = desk.find(id).await else { return Ok(true) };
     let Ok(rule) = decisions.rule_for(&found.asked, wanted.clone(), BY, now_ms()) else {
         return Ok(true);

@@ -1,4 +1,4 @@
-//! What a person sees of a waiting call.
+//! The view of a waiting call for a person.
 
 use belljar_contract::ApprovalQuestion;
 use belljar_store::{Approval, ApprovalState, NewApproval};

@@ -225,7 +225,7 @@ for target in (
 ):
     row(f"redirected to {target}", lambda: followed(target), lambda: followed(f"http://{WEB}/fine"))
 
-# What a request says of its host.
+# The host in a request.
 FINE = lambda: by_request(WEB, path="/fine")
 AT = f"http://{WEB}"
 for what, url, host, more in (
@@ -277,7 +277,7 @@ for what, rest in (
     row(f"smuggled: {what}", lambda: talk(outer), FINE)
 
 
-# What a tunnel has to be.
+# The form of a tunnel.
 def handshake(name, change=lambda hello: [hello], path="/forbidden"):
     """TLS whose first message is changed, and sent in pieces."""
     context = ssl.create_default_context()
@@ -365,7 +365,7 @@ for what, attempt, control in (
 ):
     row(f"tunnel: {what}", attempt, control)
 
-# What SOCKS offers.
+# The commands of SOCKS.
 IPV4 = socket.inet_aton(ADDRESS)
 BY_NAME = lambda: by_socks(WEB, path="/fine")
 for what, attempt in (

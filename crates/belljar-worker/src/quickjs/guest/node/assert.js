@@ -24,7 +24,7 @@
 
   const isPlain = (value) => typeof value !== "function" && (typeof value !== "object" || value === null);
 
-  /** What is different about two values that should be strictly or deeply equal. */
+  /** The difference between two values that should be strictly or deeply equal. */
   function difference(operator, sentence, [actual, expected], [first, second]) {
     const isShort = !first.includes("\n") && !second.includes("\n") && first !== second;
     const length = first.length + second.length;

@@ -104,7 +104,7 @@
     const range = high - low;
     if (range >= MAX_RANGE) throw invalid.range("max - min", `<= ${MAX_RANGE - 1}`, range);
     return give(() => {
-      // What is above the last whole multiple of the range would favour small numbers.
+      // Numbers above the last whole multiple of the range would favour small results.
       const limit = MAX_RANGE - (MAX_RANGE % range);
       for (;;) {
         const value = randomBytes(6).readUIntBE(0, 6);

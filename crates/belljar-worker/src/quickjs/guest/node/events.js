@@ -113,7 +113,7 @@
     defineProperty(EventEmitter.prototype, name, { value: methods[name], writable: true, enumerable: false, configurable: true });
   }
 
-  /** What `emit("error")` throws when nobody listens. */
+  /** The error that `emit("error")` throws when nobody listens. */
   function unheard(reason) {
     if (reason instanceof Error) return reason;
     const error = invalid.plain("ERR_UNHANDLED_ERROR", `Unhandled error. (${typeof reason === "string" ? `'${reason}'` : inspect(reason)})`);

@@ -14,7 +14,7 @@
   const { defineProperty, ownKeys } = Reflect;
   const later = globalThis.queueMicrotask;
 
-  // What the code has set or deleted; the rest are the grants of the run.
+  // Variables that the code has set or deleted; the rest are the grants of the run.
   const own = new Map();
   const variable = (key) => (own.has(key) ? own.get(key) : native.variable(key));
   const asText = (value) => {
@@ -143,7 +143,7 @@
     return exitCode ?? 0;
   };
 
-  /** What a run of a session has left to its process is not the next one's. */
+  /** Forgets what a run of a session has left in its process: the next run begins anew. */
   native.forgetProcess = () => {
     isEnding = false;
     exitCode = undefined;

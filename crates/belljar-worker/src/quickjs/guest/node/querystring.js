@@ -8,7 +8,7 @@
     return encodeURIComponent(String(text).toWellFormed());
   }
 
-  /** What is no valid escape stays as it is. */
+  /** Unescapes a text. An invalid escape stays as it is. */
   function unescape(text) {
     try {
       return decodeURIComponent(text);

@@ -13,7 +13,7 @@
   }
   native.streamMark = highWaterMark;
 
-  /** What a stream and its reader share: the queue, who waits, and how it ended. */
+  /** The state that a stream and its reader share: the queue, the waiting reads, and how it ended. */
   class ReadableState {
     constructor(source, strategy) {
       this.source = source;

@@ -194,7 +194,7 @@
       this.#writable = new WritableStream({
         start: () => started,
         write: async (chunk) => {
-          // What nobody reads is not transformed either.
+          // Chunks are transformed only when somebody reads.
           if (inner.desiredSize <= 0) await pulled.promise;
           pulled = Promise.withResolvers();
           try {

@@ -1,4 +1,4 @@
-//! What is too deep is refused, what people write is not (A7).
+//! Code that is too deep is refused, code that people write is not (A7).
 
 use belljar_contract::Language;
 
