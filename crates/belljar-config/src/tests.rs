@@ -143,7 +143,7 @@ fn a12_a_wrong_engine_in_a_file_is_an_error_with_its_line() {
     assert_eq!(
         error("\n[engines]\ntypescript = 'perl'"),
         format!(
-            "belljar.toml, line 3: engines.typescript: no engine is called \"perl\"; there are {there}"
+            "belljar.toml, line 3: engines.typescript: there is no engine \"perl\"; engines: {there}"
         )
     );
     insta::assert_snapshot!(error("[engines]\n\npython = 'quickjs'"), @"belljar.toml, line 3: engines.python: the engine quickjs does not run python; engines that run python: cpython");

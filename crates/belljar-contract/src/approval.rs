@@ -130,7 +130,7 @@ impl ApprovalKind {
         match self {
             Self::Call => "The call was not made yet. Answer `approve` or `deny`.",
             Self::InDoubt => {
-                "The call may have happened: the host ended before it was answered. Look, then answer \
+                "The call may have happened: the host ended before it was answered. Check, then answer \
                  `retry` (make it again), `use` with its `result` (it happened), or `deny` (it fails \
                  in the code)."
             }

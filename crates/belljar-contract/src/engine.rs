@@ -168,7 +168,7 @@ pub struct UnknownEngine {
 
 impl fmt::Display for UnknownEngine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "no engine is called {:?}; there are {}", self.name, EngineName::names())
+        write!(f, "there is no engine {:?}; engines: {}", self.name, EngineName::names())
     }
 }
 

@@ -204,7 +204,7 @@ fn a12_engines_and_languages_fit_together() {
         assert_eq!(serde_json::from_value::<EngineName>(json!(engine)).ok(), Some(*engine));
     }
     let unknown = serde_json::from_value::<EngineName>(json!("perl")).expect_err("no engine");
-    let text = format!("no engine is called \"perl\"; there are {}", EngineName::names());
+    let text = format!("there is no engine \"perl\"; engines: {}", EngineName::names());
     assert!(text.contains("quickjs, cpython, bash"), "{text}");
     assert_eq!(unknown.to_string(), text);
     assert_eq!("perl".parse::<EngineName>().expect_err("no engine").to_string(), text);
@@ -365,6 +365,29 @@ fn a_missing_grant_is_told_in_the_words_of_its_reader() {
         Some("Or ask for more with `memory_mb` in `sandbox_config` (HTTP: in `limits`).")
     );
     assert_eq!(RunError::new(ErrorCode::RuntimeThrown, "x").with_advice().hint, None);
+}
+
+/// A tool's time may be the server's own. Only the limit of the request is reworded for its reader.
+#[test]
+fn the_hint_of_a_tool_timeout_is_in_the_words_of_its_reader() {
+    let timeout = |hint: &str| RunError::new(ErrorCode::ToolTimeout, "x").with_hint(hint);
+    let of_request = timeout("Make smaller calls. Or ask for more with --tool-timeout.");
+    assert_eq!(
+        of_request.hint_for(Audience::Client).as_deref(),
+        Some(
+            "Make smaller calls. Or ask for more with `tool_timeout_ms` in `sandbox_config` (HTTP: in \
+             `limits`)."
+        )
+    );
+    let of_server = "raise `timeout` of the server";
+    for audience in [Audience::CommandLine, Audience::Client] {
+        assert_eq!(timeout(of_server).hint_for(audience).as_deref(), Some(of_server));
+    }
+    assert_eq!(
+        timeout(of_server).with_advice().hint.as_deref(),
+        Some(of_server),
+        "no second advice"
+    );
 }
 
 /// Every surface understands the same names, and the first line of the code may name one too.

@@ -320,9 +320,10 @@ async fn place(
 ) -> Result<OwnedSemaphorePermit, FetchFailure> {
     let taken = timeout(state.context().limits.connect, places.clone().acquire_owned()).await;
     taken.ok().and_then(Result::ok).ok_or_else(|| FetchFailure::Refused {
-        message: "the run has all the connections that it may have: read or cancel the bodies of earlier \
+        message:
+            "the run has its maximum of open connections: read or cancel the bodies of earlier \
                   answers"
-            .to_owned(),
+                .to_owned(),
         missing: None,
     })
 }

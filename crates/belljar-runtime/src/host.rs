@@ -282,7 +282,7 @@ impl Host {
                 .with_hint("pass larger data as the context"));
         }
         if request.arguments.iter().any(|argument| argument.contains('\0')) {
-            let message = "an argument contains a NUL character, which no program can be given";
+            let message = "an argument contains a NUL character, which programs cannot receive";
             return Err(RunError::new(ErrorCode::RequestInvalid, message));
         }
         let context_bytes = request.context.as_ref().map_or(0, |context| context.get().len());

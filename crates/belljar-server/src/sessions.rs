@@ -187,7 +187,7 @@ pub struct FileList {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SessionError {
     /// No session has this id, or it belongs to another client.
-    #[error("no session is called {id}")]
+    #[error("there is no session {id}")]
     Unknown {
         /// The id in the request.
         id: SessionId,
@@ -201,7 +201,7 @@ pub enum SessionError {
         why: String,
     },
     /// The session has no checkpoint of this id, or no longer has it.
-    #[error("no checkpoint is called {id}")]
+    #[error("there is no checkpoint {id}")]
     UnknownCheckpoint {
         /// The id in the request.
         id: CheckpointId,
@@ -278,9 +278,11 @@ impl SessionError {
     /// The remedy, if there is one.
     pub fn hint(&self) -> Option<&str> {
         match self {
-            Self::Unknown { .. } => Some("GET /v1/sessions lists those there are"),
+            Self::Unknown { .. } => Some("GET /v1/sessions lists the live ones"),
             Self::Ended { .. } => Some("make a new one"),
-            Self::UnknownCheckpoint { .. } => Some("the oldest are dropped when there are many"),
+            Self::UnknownCheckpoint { .. } => {
+                Some("if a session has too many checkpoints, Belljar drops the oldest")
+            }
             Self::Busy { hint, .. } | Self::Refused { hint, .. } => hint.as_deref(),
             Self::TooMany { .. } => Some("delete a session or checkpoint that you no longer need"),
             Self::BadPath { .. } => Some("paths are relative to /work, without `..`"),

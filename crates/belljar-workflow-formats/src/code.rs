@@ -64,7 +64,7 @@ fn engine(node: &FileNode, notes: &mut Diagnostics<'_>) -> Option<EngineName> {
     let name = text(node, notes)?;
     let engine = EngineName::from_name(&name);
     if engine.is_none() {
-        let message = format!("no engine is called `{}`", shortened(&name));
+        let message = format!("there is no engine `{}`", shortened(&name));
         notes.fault(node.at, message, format!("engines: {}", EngineName::names()));
     }
     engine

@@ -78,7 +78,7 @@ impl StatedRule {
         let pattern: HostPattern = host.parse().map_err(|error| fault(format!("{error}")))?;
         let only = |key: &str, list: &Option<Vec<String>>| match list {
             Some(list) if list.is_empty() => {
-                Err(fault(format!("`{pattern}`: `{key}` is empty; leave it out to mean all")))
+                Err(fault(format!("`{pattern}`: `{key}` is empty; omit it to mean all")))
             }
             list => Ok(list.clone().unwrap_or_default()),
         };

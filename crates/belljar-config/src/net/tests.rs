@@ -103,7 +103,7 @@ const USER_FAULTS: [(&str, &str); 9] = [
     ),
     (
         "ask = [{ host = 'a.test', methods = [] }]",
-        "user.toml, line 2: net.ask: `a.test`: `methods` is empty; leave it out to mean all",
+        "user.toml, line 2: net.ask: `a.test`: `methods` is empty; omit it to mean all",
     ),
     (
         "allow = [{ host = 'a.test', methods = ['TRACE'] }]",

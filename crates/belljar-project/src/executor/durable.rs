@@ -81,7 +81,7 @@ impl Executor {
         let id = run.id().clone();
         if self.bridge.is_none() {
             execution.observer.run_begins(&id);
-            return not_durable(id, "there is no bridge to keep a journal of");
+            return not_durable(id, "there is no tool bridge, so there is no journal");
         }
         if execution.durability == RunDurability::Always
             && !request.grants.net.is_empty()
@@ -104,7 +104,7 @@ impl Executor {
         let seed = seed();
         // Before it is in the store, so that no host finds it there without an owner.
         let Some(active) = self.active_runs.enter(&id) else {
-            return not_durable(id, "a run of this name is under way");
+            return not_durable(id, "a run with this id is already running");
         };
         let begun = async {
             let run = NewRun {
@@ -225,7 +225,7 @@ impl Executor {
     ) -> Result<RunResult, JournalError> {
         let id = run.id().clone();
         let (Some(bridge), Some(RunJournal { lease, .. })) = (&self.bridge, &run.journal) else {
-            return Ok(not_durable(id, "there is no bridge to keep a journal of"));
+            return Ok(not_durable(id, "there is no tool bridge, so there is no journal"));
         };
         let plan = match self.network_plan(&execution, &id, Some(lease)) {
             Ok(plan) => plan,
@@ -387,7 +387,7 @@ fn ended_by_itself(result: &RunResult) -> bool {
 
 /// The result of a run whose host ended while it had connections.
 fn connections_in_doubt(id: RunId) -> RunResult {
-    let message = "the host ended while the run could reach hosts: what it sent may have had effects, so it \
+    let message = "the host ended while the run could reach hosts: its requests may have had effects, so it \
                    is not repeated";
     let error = RunError::new(ErrorCode::RunInDoubt, message).with_hint(
         "`belljar audit` lists its connections; check them, then start it again if repeating them is harmless",

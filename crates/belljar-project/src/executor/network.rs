@@ -236,8 +236,10 @@ impl PersonApprover {
     async fn put(&self, question: &ConnectionQuestion, time: u32) -> ConnectionAnswer {
         let ConnectionQuestion { destination, rule, .. } = question;
         let extent = match rule.each {
-            true => "a yes covers this one only".to_owned(),
-            false => format!("a yes covers what the rule names at {destination}, in this run"),
+            true => "an approval covers this one only".to_owned(),
+            false => format!(
+                "an approval covers everything that the rule names at {destination}, in this run"
+            ),
         };
         let action = AskedAction {
             name: format!("net {destination}"),

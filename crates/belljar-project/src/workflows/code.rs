@@ -112,7 +112,7 @@ impl TaskPerformer {
                 return self.in_doubt(&id).await;
             }
             (Ok(ran), _) if task_result::had_connections(&ran) => {
-                let message = "the host ended while the code could reach hosts: what it sent may have had \
+                let message = "the host ended while the code could reach hosts: its requests may have had \
                                effects";
                 return TaskOutcome::failed(in_doubt(message));
             }

@@ -44,3 +44,40 @@ fn programs_find_the_proxy_in_both_spellings() {
         assert_eq!(variables.get(name).map(String::as_str), Some("http://127.0.0.1:3128"));
     }
 }
+
+/// A client has no flags: only the log of a run at a command line names one.
+#[test]
+fn n1_a_blocked_line_names_a_flag_only_at_the_command_line() {
+    let blocked = |audience, refusal| {
+        let (log, mut lines) = RunLog::new(None, audience);
+        let destination = belljar_net::Destination { host: "a.test".to_owned(), port: 80 };
+        log.tell(&ConnectionEvent {
+            connection: 1,
+            fetch: None,
+            destination,
+            request: None,
+            rule: None,
+            note: None,
+            outcome: ConnectionOutcome::Refused(refusal),
+        });
+        (lines.try_recv().expect("a line"), log.excess().error())
+    };
+    let (line, _) = blocked(Audience::CommandLine, NetRefusal::Host);
+    let no_rule = "[blocked] network: a.test:80: no rule allows this host";
+    assert_eq!(line, format!("{no_rule}; to allow it: --net a.test:80"));
+    assert_eq!(blocked(Audience::Client, NetRefusal::Host).0, no_rule);
+    // A limit ends the run, and its hint is reworded for each reader.
+    for (refusal, flag, field) in [
+        (NetRefusal::Connections { most: 2 }, "--max-net", "net_connections"),
+        (NetRefusal::Bytes { most: 2 }, "--max-net-bytes", "net_bytes"),
+    ] {
+        let (line, error) = blocked(Audience::CommandLine, refusal);
+        assert!(!line.contains("--"), "{line}");
+        let error = error.expect("a limit");
+        let hint = |audience| error.hint_for(audience).expect("a hint");
+        let more = |phrase: &str| format!("Or ask for more with {phrase}.");
+        assert!(hint(Audience::CommandLine).ends_with(&more(flag)), "{error:?}");
+        let field = format!("`{field}` in `sandbox_config` (HTTP: in `limits`)");
+        assert!(hint(Audience::Client).ends_with(&more(&field)), "{error:?}");
+    }
+}

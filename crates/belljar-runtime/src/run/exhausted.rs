@@ -7,12 +7,12 @@ use belljar_contract::{ErrorCode, Limits, RunError};
 pub(super) fn with_limit(mut error: RunError, limits: &Limits) -> RunError {
     let (value, hint) = if error.code == ErrorCode::LimitDisk {
         (
-            format!("files in /work and /tmp may hold {} together", size(limits.disk)),
+            format!("files in /work and /tmp may take {} together", size(limits.disk)),
             "Write less, or delete files that are no longer needed.",
         )
     } else if error.code == ErrorCode::LimitInodes {
         (
-            format!("there may be {} files and directories in /work and /tmp", limits.inodes),
+            format!("/work and /tmp may have {} files and directories", limits.inodes),
             "Make fewer files, or delete those that are no longer needed.",
         )
     } else if error.code == ErrorCode::LimitOpenFiles {

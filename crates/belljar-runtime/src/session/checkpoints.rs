@@ -251,7 +251,7 @@ impl SessionState {
         while guests.parked.len() > 1 && held(guests) > self.limits.memory {
             surplus.push(guests.parked.remove(0));
             let why = format!(
-                "checkpoints held more than the {} MiB they may, and it was the oldest",
+                "the checkpoints went over their {} MiB, and it was the oldest",
                 self.limits.memory >> 20
             );
             dropped.extend(self.facts().drop_missing(&guests.parked, &why));

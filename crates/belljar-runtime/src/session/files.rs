@@ -179,7 +179,7 @@ fn refused(error: io::Error) -> FileError {
         Some(Errno::LOOP) => FileError::Path("the path leads through a symbolic link"),
         Some(Errno::XDEV) => FileError::Path("the path leads out of the workspace"),
         Some(Errno::NOTDIR | Errno::ISDIR) => {
-            FileError::Path("the path takes a file for a directory, or a directory for a file")
+            FileError::Path("the path uses a file as a directory, or a directory as a file")
         }
         Some(Errno::NAMETOOLONG | Errno::INVAL) => FileError::Path("no file can have this name"),
         Some(Errno::NXIO) => FileError::Path("not a regular file"),

@@ -68,7 +68,7 @@ fn check_cell(cell: &Arc<SessionCell>, idle: &mut IdleCpu) -> Result<(), RunErro
     let each = cell.body().memory_bytes().saturating_add(slack_bytes(processes.guests));
     let most = each.saturating_add(processes.inherited_bytes()).saturating_mul(guests);
     if is_over(&sample, most) {
-        let message = "its processes together use more memory than its sessions may";
+        let message = "its processes together went over the memory limit of its sessions";
         return Err(RunError::new(ErrorCode::LimitMemory, message));
     }
     let usage = sample.usage;

@@ -67,7 +67,7 @@ impl SessionState {
         let engine = self.zygote.engine;
         if let Some(asked) = request.engine.filter(|asked| *asked != engine) {
             return Err(invalid(format!("this session runs on {engine}, not on {asked}"))
-                .with_hint(format!("leave `engine` out, or open a session on {asked}")));
+                .with_hint(format!("omit `engine`, or open a session on {asked}")));
         }
         if !engine.runs(request.language) {
             let (asked, own) = (request.language.as_str(), self.language.as_str());

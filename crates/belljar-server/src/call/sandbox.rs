@@ -185,7 +185,7 @@ mod tests {
             assert_eq!(decode(asked).unwrap_err(), lacks);
         }
         let odd = decode(json!({ "action": "create", "engine": "perl" })).unwrap_err();
-        assert!(odd.contains("no engine is called \"perl\"; there are quickjs"), "{odd}");
+        assert!(odd.contains("there is no engine \"perl\"; engines: quickjs"), "{odd}");
         let odd = decode(json!({ "action": "explode" })).unwrap_err();
         assert!(odd.contains("create, execute"), "{odd}");
     }

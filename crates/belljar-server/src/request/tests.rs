@@ -120,7 +120,7 @@ fn null_is_absent_and_code_is_not_optional() {
 fn a12_an_unknown_engine_is_refused_with_the_list() {
     let refused = decode(json!({"code": "1", "engine": "perl"})).unwrap_err();
     let there = EngineName::names();
-    assert_eq!(refused, format!("`engine`: no engine is called \"perl\"; there are {there}"));
+    assert_eq!(refused, format!("`engine`: there is no engine \"perl\"; engines: {there}"));
     let refused = decode(json!({"code": "1", "engine": 7})).unwrap_err();
     assert_eq!(refused, "`engine` must be a string, not 7");
 }

@@ -10,8 +10,8 @@ execute_code: runs code once in a new sandbox, or in a session.
 - code: TypeScript and JavaScript `return` their value; in Python the last expression counts; bash returns \
 its output, as JSON if it is JSON.
 - language: typescript (default), javascript, python, bash. engine: quickjs, cpython, bash.
-- network: hosts that Python and bash may reach, [\"api.example.org\", \"*.example.org:8443\"], or true for all \
-that the operator allows; programs find the proxy by themselves, and there is nothing else. No pip and no npm. \
+- network: hosts that the code may reach, [\"api.example.org\", \"*.example.org:8443\"], or true for all \
+that the operator allows; by `fetch`, or by programs, which find their proxy themselves. No pip and no npm. \
 Python has the packages of this machine, if the operator shares them. Files: /work is empty and ends with the run; \
 what is in /work/out comes back, pictures as pictures.
 - Tools: `await mcp.server.tool({...})`, in Python `mcp.server.tool(...)`. `tools.search(intent)`, \

@@ -41,7 +41,7 @@ impl Bridge {
                 }
                 Coverage::Void => {
                     earlier.void = Some(format!(
-                        "an earlier yes ({}) no longer counts, because the tool or its server has \
+                        "an earlier approval ({}) no longer applies, because the tool or its server has \
                          changed",
                         rule.id
                     ));

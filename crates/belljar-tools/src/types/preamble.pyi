@@ -1,7 +1,7 @@
 
 T = TypeVar("T")
 
-# What the caller passed in.
+# The data that the caller passed in.
 context: Any
 
 def output(value: T) -> T:
@@ -30,7 +30,7 @@ class Belljar_Tools:
         """The tools that fit best what is to be done."""
         ...
     def describe(self, name: str) -> str:
-        """What a tool takes and gives."""
+        """A tool's arguments and result."""
         ...
     def list(self) -> Builtins.list[Any]:
         """All tools there are."""

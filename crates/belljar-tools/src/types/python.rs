@@ -51,7 +51,7 @@ pub fn python(
     let types = stub.types;
     // Only what is used is imported: checkers complain about the rest.
     let imports = format!(
-        "# What code can call in a Belljar cell. Made from the catalogue of tools; do not edit.\n\
+        "# Functions that code can call in a Belljar cell. Made from the catalogue of tools; do not edit.\n\
          import builtins as Builtins\nfrom collections.abc import Mapping\n\
          from typing import Any, TypeVar{}{}\n",
         if typing.is_empty() { "" } else { ", " },

@@ -58,7 +58,7 @@ fn a12_a_wrong_engine_is_a_fault_at_its_line() {
     assert_eq!(
         faults(&wrong.replace("language: js", "language: py")),
         format!(
-            "flow.yaml:3:34: `named`: no engine is called `perl`; engines: {}\n\
+            "flow.yaml:3:34: `named`: there is no engine `perl`; engines: {}\n\
              flow.yaml:4:47: `both`: the engine quickjs does not run python; engines that run \
              python: cpython",
             EngineName::names()

@@ -229,7 +229,7 @@ pub(crate) struct ServeArguments {
     /// How long a graceful stop may take; a second signal ends it at once
     #[arg(long, value_name = "TIME", default_value = "25s", value_parser = quantity::duration)]
     pub(crate) stop_within: Duration,
-    /// Serve what the protocol's conformance suite expects, without a token
+    /// Serve the fixtures of the protocol's conformance suite, without a token
     #[arg(long, hide = true, requires = "http")]
     pub(crate) conformance: bool,
     /// Directory that clients may let code work on, copy-on-write

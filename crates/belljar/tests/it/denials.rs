@@ -62,7 +62,7 @@ const MANY_FILES: [(&str, &str); 3] = [
 fn bug_14_running_out_of_inodes_is_not_told_as_a_full_disk() {
     for (language, code) in MANY_FILES {
         let result = limited("inodes = 200", language, code);
-        let value = "there may be 200 files and directories in /work and /tmp";
+        let value = "/work and /tmp may have 200 files and directories";
         assert_limit(&result, "limit.inodes", value, "--inodes");
         assert_eq!(limited("inodes = 5000", language, code)["result"], 1, "{language}");
     }
@@ -76,7 +76,7 @@ fn a6_a_full_disk_names_its_size() {
         ("python", "open('/tmp/x', 'w').write('x' * (3 << 20))\n1"),
         ("bash", "head -c 3145728 /dev/zero > /tmp/x || exit 1; echo 1"),
     ] {
-        let value = "files in /work and /tmp may hold 2 MiB together";
+        let value = "files in /work and /tmp may take 2 MiB together";
         assert_limit(&run(language, code, &["--disk", "2MiB"]), "limit.disk", value, "--disk");
         assert_eq!(run(language, code, &["--disk", "8MiB"])["result"], 1, "{language}");
     }

@@ -12,7 +12,7 @@ const MISMATCH: &str = "the engine quickjs does not run python";
 const MISMATCH_HINT: &str = "engines that run python: cpython";
 
 fn unknown(name: &str) -> String {
-    format!("no engine is called {name:?}; there are {}", EngineName::names())
+    format!("there is no engine {name:?}; engines: {}", EngineName::names())
 }
 
 /// The value of a result and the engine that gave it.

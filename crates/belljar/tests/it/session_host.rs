@@ -89,7 +89,7 @@ fn b1_b4_sessions_from_the_command_line() {
     assert!(gone.stderr.contains("destroyed"), "{}", gone.stderr);
     assert_eq!(served.says(&["session", "exec", forks[1], "-c", "x"]), "1");
     let never = served.run(&["session", "exec", "ses_0", "-c", "1"]);
-    assert!(never.stderr.contains("no session is called ses_0"), "{}", never.stderr);
+    assert!(never.stderr.contains("there is no session ses_0"), "{}", never.stderr);
     let trick = served.run(&["session", "rm", "../runs"]);
     assert!(trick.stderr.contains("is not a valid id"), "{}", trick.stderr);
 }

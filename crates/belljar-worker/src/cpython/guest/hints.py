@@ -35,7 +35,7 @@ ALARM = "Set a handler with signal.signal(signal.SIGALRM, handler), or leave it 
 DISK = "Workspace and /tmp are full: write less, or delete files that are no longer needed."
 OPEN_FILES = "Close files that are no longer needed: `with open(...) as file`."
 NETWORK = (
-    "There is no network in this run beyond granted hosts. Pass data in with `context`, or call a tool."
+    "This run can reach granted hosts only. Use `fetch` for them, pass data in with `context`, or call a tool."
 )
 PROCESS_LOCKS = (
     "Processes cannot share locks in a cell. Use concurrent.futures.ThreadPoolExecutor, or "
@@ -68,7 +68,7 @@ def line_text(place):
 def processes(limits: dict) -> str:
     return (
         f"At most {limits.get('processes')} processes and threads at a time: use a pool with fewer "
-        "workers, or join what is done."
+        "workers, or join the finished ones."
     )
 
 

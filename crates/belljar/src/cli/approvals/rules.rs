@@ -48,10 +48,14 @@ pub(super) fn rules(arguments: &RulesArguments, project: &Project) -> anyhow::Re
         writeln!(io::stdout(), "{id}  {text}\n  approved {at} by {}", visible(&rule.by))?;
     }
     for one in &file.accepted {
-        writeln!(io::stdout(), "server {} is accepted as it was configured", visible(&one.server))?;
+        writeln!(
+            io::stdout(),
+            "server {} is accepted with its configuration of that time",
+            visible(&one.server)
+        )?;
     }
     if file.rules.is_empty() && file.accepted.is_empty() {
-        writeln!(io::stderr(), "nothing was approved for good in this project")?;
+        writeln!(io::stderr(), "this project has no permanent rules")?;
     }
     Ok(ExitCode::SUCCESS)
 }

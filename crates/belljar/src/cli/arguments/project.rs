@@ -78,7 +78,7 @@ Examples:
   belljar approvals approve --run run_4be1       all calls of a run that wait
   belljar approvals approve apr_1f3a --for run   also later calls of this tool, in this run
   belljar approvals approve apr_1f3a --for always --when 'path=/srv/*'
-  belljar approvals rules                        what was approved for good; `rules rm` removes it
+  belljar approvals rules                        permanent rules; `rules rm` removes them
   belljar approvals deny apr_1f3a apr_77b0
   belljar approvals retry apr_90c2               it may have happened: repeat the call
   belljar approvals use apr_90c2 --result '{\"id\": 7}'   it happened with this result
@@ -163,7 +163,7 @@ pub(crate) struct RunsRmArguments {
 
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct GcArguments {
-    /// Show what would be removed, and remove nothing
+    /// Show the records that would be removed, without removing them
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// Rewrite the whole file without gaps; writers wait meanwhile
@@ -227,7 +227,7 @@ pub(crate) enum ApprovalsCommand {
     Retry(DecideArguments),
     /// Enter the result of a call that happened; the code continues with it
     Use(UseArguments),
-    /// List the rules that were approved for good, and remove them
+    /// List the permanent rules, or remove some
     Rules(RulesArguments),
 }
 
@@ -235,14 +235,14 @@ pub(crate) enum ApprovalsCommand {
 pub(crate) struct ApproveArguments {
     #[command(flatten)]
     pub(crate) decide: DecideArguments,
-    /// How long the yes lasts; longer than once, it covers later calls of the same tool
+    /// How long the approval lasts; beyond `once` it also covers later calls of the same tool
     #[arg(long = "for", value_name = "SCOPE", default_value = "once",
           value_parser = ["once", "run", "session", "always"])]
     pub(crate) scope: String,
     /// Only calls with this argument; VALUE is a number, a boolean or a text with * and ?
     #[arg(long, value_name = "ARGUMENT=VALUE")]
     pub(crate) when: Vec<String>,
-    /// Do not ask again at a terminal before a yes for good, or to all calls of a run
+    /// Approve permanently, or all calls of a run, without a second question at a terminal
     #[arg(short, long)]
     pub(crate) yes: bool,
 }

@@ -148,7 +148,7 @@ pub(crate) struct WorkflowCommandArguments {
     /// Id of the workflow, or a prefix of it
     #[arg(value_name = "ID")]
     pub(crate) id: String,
-    /// Id of the command: sent again with the same id it changes nothing
+    /// Id of the command; a second command with this id has no effect
     #[arg(long, value_name = "ID", global = true)]
     pub(crate) command_id: Option<String>,
     /// Print the answer as JSON
@@ -200,7 +200,7 @@ pub(crate) enum WorkflowCommandSpec {
         #[arg(long)]
         reason: Option<String>,
     },
-    /// Say what happened to a task whose outcome is unknown
+    /// Resolve a task whose outcome is unknown
     #[command(group = clap::ArgGroup::new("how").required(true).args(["retry", "use_value", "fail"]))]
     Resolve {
         /// Name of the task
