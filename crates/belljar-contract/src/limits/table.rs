@@ -194,7 +194,7 @@ limit_table! {
         timeout: Duration = Duration::from_secs(30), at_most: Duration::from_secs(3600),
         timeout_ms: u64, also: &["timeoutMS"], unit: Milliseconds, quantity: Time,
         flag: "timeout", help: "Wall time, e.g. 300ms, 30s, 5m", in_session: OfEachRun,
-        share_of_memory: None, slack: "75 ms, in which the code can report its position",
+        share_of_memory: None, slack: "75 ms, so that the code can report its position",
     }
     /// CPU time of all processes of the run together.
     Cpu {
