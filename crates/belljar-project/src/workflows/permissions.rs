@@ -209,3 +209,6 @@ fn beyond(message: String, flag: &str) -> TaskFailure {
 fn denied(message: String) -> TaskFailure {
     TaskFailure { lasting: true, ..TaskFailure::new("permission.denied", message) }
 }
+
+#[cfg(test)]
+mod tests;
