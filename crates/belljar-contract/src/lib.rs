@@ -34,16 +34,17 @@ pub use approval::{
 pub use engine::{EngineMismatch, EngineName, EngineRow, UnknownEngine};
 pub use error::{ErrorCode, ErrorKind, RunError, head_and_tail, shortened};
 pub use grants::{
-    Access, ClientGrants, CommitExecutable, EngineAbility, Grant, GrantAsk, GrantFlag, GrantKind,
-    GrantTable, GrantValue, Grants, GrantsRequest, IgnoredGrant, NameRule, TaskGrants,
-    VariablesRequest, Workspace, WorkspaceRequest, contained, resolved_path,
+    Access, ClientGrants, CommitExecutable, EngineAbility, Grant, GrantAsk, GrantFlag, GrantKey,
+    GrantKind, GrantRefusal, GrantRule, GrantTable, GrantValue, Grants, GrantsRequest,
+    IgnoredGrant, NameRule, TaskGrants, VariablesRequest, Workspace, WorkspaceRequest, contained,
+    resolved_path,
 };
 pub use ids::{ApprovalId, CheckpointId, RunId, SessionId};
 pub use json_text::{JsonText, JsonTextError};
 pub use json_value::{JsonMap, JsonNumber, JsonPlace, JsonValue};
 pub use language::Language;
 pub use limits::{InSession, JsonUnit, Limit, LimitExcess, Limits, LimitsRequest, Quantity};
-pub use missing::{Audience, MissingGrant, MissingKind};
+pub use missing::{Audience, MissingGrant};
 pub use number::{MAX_JSON_INTEGER, optional_whole_number, whole_number};
 pub use object::{StrictObject, object_or_default, optional_object};
 pub use record::RecordedWork;

@@ -313,7 +313,7 @@ fn hexadecimal_is_read_as_it_is_written() {
 #[test]
 fn a_missing_grant_is_one_word_of_a_shell() {
     let read = |name: &str| {
-        let missing = MissingGrant { kind: MissingKind::Read, name: name.into() };
+        let missing = MissingGrant { kind: Grant::Read, name: name.into() };
         missing.phrase(Audience::CommandLine)
     };
     assert_eq!(read("/srv/data.csv"), "--read /srv/data.csv", "control");
@@ -325,7 +325,7 @@ fn a_missing_grant_is_one_word_of_a_shell() {
 /// A missing grant is data; the sentence about it is in the words of its reader.
 #[test]
 fn a_missing_grant_is_told_in_the_words_of_its_reader() {
-    let missing = MissingGrant { kind: MissingKind::Modules, name: "pickle".into() };
+    let missing = MissingGrant { kind: Grant::Modules, name: "pickle".into() };
     let mut error = RunError::new(ErrorCode::PermissionModule, "x").with_hint("Use json.");
     error.missing = Some(Box::new(missing));
     let error = error.with_advice();
@@ -345,7 +345,7 @@ fn a_missing_grant_is_told_in_the_words_of_its_reader() {
     let expected = "Use json. Only the operator can allow it, with `belljar serve --module pickle`, or \
                     `modules = [\"pickle\"]` under [grants] in the user's belljar.toml.";
     assert_eq!(told.as_deref(), Some(expected));
-    let missing = MissingGrant { kind: MissingKind::Net, name: "a.example".into() };
+    let missing = MissingGrant { kind: Grant::Net, name: "a.example".into() };
     for (audience, words) in [
         (Audience::CommandLine, "--net a.example"),
         (Audience::Client, "`network: [\"a.example\"]` (HTTP: `net` in `grants`)"),

@@ -4,7 +4,7 @@
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
-use belljar_contract::{ErrorCode, MissingKind};
+use belljar_contract::{ErrorCode, Grant};
 use belljar_net::{FetchAnswer, FetchClient, FetchFailure, OutgoingRequest, RequestContent};
 use belljar_wire::{
     Command, FetchAsk, FetchBody, FetchHead, FetchRequest, FetchStep, StopReason, ToolFault,
@@ -158,7 +158,7 @@ fn fault(failure: FetchFailure) -> ToolFault {
         FetchFailure::Refused { message, missing } => {
             let fault = ToolFault::new(ErrorCode::PermissionNetwork, message);
             match missing {
-                Some(host) => fault.with_missing(MissingKind::Net, host),
+                Some(host) => fault.with_missing(Grant::Net, host),
                 None => fault,
             }
         }

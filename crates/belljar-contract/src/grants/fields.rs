@@ -14,6 +14,8 @@ pub(super) trait GivenField {
     fn is_given(&self) -> bool;
     /// Takes a value of its own kind, and no other.
     fn give(&mut self, value: GrantValue);
+    /// Its value.
+    fn value(&self) -> GrantValue;
 }
 
 /// A field of [`GrantsRequest`](super::GrantsRequest) or [`TaskGrants`](super::TaskGrants).
@@ -44,6 +46,10 @@ macro_rules! given_field {
                 if let GrantValue::$variant(value) = value {
                     *self = value;
                 }
+            }
+
+            fn value(&self) -> GrantValue {
+                GrantValue::$variant(self.clone())
             }
         }
     };
