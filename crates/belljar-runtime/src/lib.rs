@@ -44,14 +44,14 @@ pub use host::{Host, HostConfig, RunOptions};
 pub use ids::run_id;
 pub use launch_error::LaunchError;
 pub use machine::maximum_limits_here;
-pub use network::{NetworkOptions, SocketAccess};
+pub use network::{NetworkOptions, PATTERNS, SocketAccess, host_patterns};
 pub use session::{
     CellSession, CheckpointSnapshot, FileError, MAX_CHECKPOINTS, MAX_SESSIONS, NewCheckpoint,
     SessionEnding, SessionPhase, SessionSnapshot, SessionSpec, most_sessions,
 };
 pub use tools::{
-    BridgeLink, Durable, FetchAsk, FetchSender, GuestAsk, GuestInput, InputSender, StopReason,
-    ToolCall, ToolFault, ToolLink, ToolReply,
+    BridgeLink, Durable, FetchAsk, FetchReply, FetchSender, GuestAsk, GuestInput, InputSender,
+    StopReason, ToolCall, ToolFault, ToolLink, ToolReply,
 };
 pub use transcript::Listener;
 pub use zygote::ZygoteProgram;

@@ -93,6 +93,25 @@ pub struct FetchHead {
     pub is_whole: bool,
 }
 
+/// The reply to a step of a fetch, inside the host.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FetchReply {
+    /// The head of the answer, in the reply to [`FetchStep::Begin`].
+    pub head: Option<FetchHead>,
+    /// Bytes of the answer's body.
+    pub bytes: Vec<u8>,
+}
+
+impl FetchReply {
+    /// The body of the frame that the guest gets, which is also what a journal has.
+    pub fn into_body(self) -> Vec<u8> {
+        match self.head {
+            Some(head) => head.with_body(&self.bytes),
+            None => self.bytes,
+        }
+    }
+}
+
 impl FetchHead {
     /// The body of a reply.
     pub fn with_body(&self, body: &[u8]) -> Vec<u8> {

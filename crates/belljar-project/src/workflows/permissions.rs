@@ -1,19 +1,18 @@
 //! Permissions of a workflow, set by the operator when it is submitted.
 
-use std::sync::Arc;
-
 use belljar_contract::{
     Access, ClientGrants, Grant, GrantKind, GrantRefusal, GrantRule, Grants, JsonValue, Language,
     NameRule, TaskGrants, json_value,
 };
-use belljar_net::NetRules;
+use belljar_net::NetPolicy;
+use belljar_runtime::PATTERNS;
 use belljar_workflow::{Task, TaskFailure};
 use serde::{Deserialize, Serialize};
 
 use super::{ProjectWorkflowError, walk};
 use crate::{
     Executor,
-    network::{self, HostsRefusal, PATTERNS},
+    network::{self, HostsRefusal},
 };
 
 /// The permissions of workflows beyond calling the tools that the policy allows.
@@ -98,17 +97,17 @@ impl WorkflowPermissions {
         network::within(&rules, asked).map_err(|refusal| Refused(refused(refusal)))
     }
 
-    /// The rules about the hosts that a sandbox was granted, for its whole life.
-    pub(super) fn rules(
+    /// What a sandbox may reach of the hosts that it was granted, for its whole life.
+    pub(super) fn policy(
         &self,
         granted: &Grants,
         executor: &Executor,
-    ) -> Result<Option<Arc<NetRules>>, TaskFailure> {
+    ) -> Result<Option<NetPolicy>, TaskFailure> {
         if granted.net.is_empty() {
             return Ok(None);
         }
-        let rules = executor.granted_rules(Some(&self.hosts), &granted.net);
-        rules.map(|rules| Some(Arc::new(rules))).map_err(|error| denied(error.message))
+        let policy = executor.granted_policy(Some(&self.hosts), &granted.net);
+        policy.map(Some).map_err(|error| denied(error.message))
     }
 }
 

@@ -17,8 +17,8 @@ use std::{
 use belljar_contract::{ApprovalQuestion, ErrorCode, hex};
 use belljar_store::{ApprovalState, ConsentTerms};
 use belljar_wire::{
-    FetchAsk, FetchBody, FetchHead, FetchRequest, FetchStep, GuestInput, StopReason, ToolCall,
-    ToolFault,
+    FetchAsk, FetchBody, FetchHead, FetchReply, FetchRequest, FetchStep, GuestInput, StopReason,
+    ToolCall, ToolFault,
 };
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -46,11 +46,11 @@ const SAFE_METHODS: [&str; 3] = ["GET", "HEAD", "OPTIONS"];
 
 /// Takes the steps of fetches for a bridge.
 pub trait FetchPort: Debug + Send + Sync {
-    /// Takes a step and returns the body of its reply.
+    /// Takes a step and returns its reply.
     fn perform(
         &self,
         ask: FetchAsk,
-    ) -> Pin<Box<dyn Future<Output = Result<Vec<u8>, ToolFault>> + Send + '_>>;
+    ) -> Pin<Box<dyn Future<Output = Result<FetchReply, ToolFault>> + Send + '_>>;
     /// Ends the fetch of this number.
     fn cancel(&self, fetch: u32);
 }
@@ -154,20 +154,16 @@ impl DurableFetch {
     /// The answer with its whole body.
     async fn whole_answer(&self, number: u32, request: FetchRequest) -> Result<Vec<u8>, ToolFault> {
         let begin = FetchAsk { call: number, step: FetchStep::Begin(request) };
-        let reply = self.port.perform(begin).await?;
+        let FetchReply { head, bytes } = self.port.perform(begin).await?;
         let malformed = || ToolFault::new(ErrorCode::FetchFailed, "the answer has no head");
-        let (head, at) = FetchHead::parse(&reply).ok_or_else(malformed)?;
+        let head = head.ok_or_else(malformed)?;
         if head.is_whole {
-            return Ok(reply);
+            return Ok(head.with_body(&bytes));
         }
-        let mut body = HeldBody {
-            bytes: reply.get(at..).unwrap_or_default().to_vec(),
-            held: 0,
-            all: &self.held,
-        };
+        let mut body = HeldBody { bytes, held: 0, all: &self.held };
         loop {
             let read = FetchAsk { call: number, step: FetchStep::Read { fetch: number } };
-            let piece = self.port.perform(read).await?;
+            let piece = self.port.perform(read).await?.bytes;
             if piece.is_empty() {
                 return Ok(FetchHead { is_whole: true, ..head }.with_body(&body.bytes));
             }
