@@ -53,7 +53,7 @@ pub use result::{
     Artifact, Change, ChangeKind, EntryKind, Isolation, MemoryBound, Metrics, RunResult, Stream,
     Tier, ToolReport, Truncation, UnreturnedFile, UnreturnedFiles,
 };
-pub use session::{SessionFile, SessionFileKind, SessionInfo};
+pub use session::{SessionFile, SessionFileKind, SessionInfo, SessionRequest};
 pub use spelling::{camel_case, is_spelled_alike};
 pub use status::{RunStatus, TaskStatus, WorkflowStatus};
 

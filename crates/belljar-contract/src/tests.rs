@@ -300,6 +300,20 @@ fn a9_a_result_is_the_same_after_a_round_trip() {
     assert!(text.contains(r#""result":{"b":1,"a":12345678901234567890}"#), "{text}");
 }
 
+/// The command line writes the request that the server reads.
+#[test]
+fn a_request_for_a_session_has_what_is_asked_for_and_is_read_as_it_is_written() {
+    let nothing = SessionRequest::default();
+    assert_eq!(serde_json::to_string(&nothing).expect("JSON"), "{}");
+    let mut request = SessionRequest { language: Some(Language::Bash), ..nothing };
+    request.limits.set(Limit::Memory, 64);
+    request.grants.set(Grant::Commands, &json!(["git"])).expect("names");
+    request.grants.set(Grant::Env, &json!({"A": "b"})).expect("variables");
+    let text = serde_json::to_string(&request).expect("JSON");
+    assert!(text.contains(r#""memory_mb":64"#) && text.contains(r#""commands":["git"]"#), "{text}");
+    assert_eq!(serde_json::from_str::<SessionRequest>(&text).expect("the same"), request);
+}
+
 #[test]
 fn hexadecimal_is_read_as_it_is_written() {
     assert_eq!(hex::encode(&[0, 15, 255]), "000fff");

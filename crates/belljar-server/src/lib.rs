@@ -52,7 +52,7 @@ pub use names::{NameError, is_well_formed};
 pub use records::{EventInfo, Records, RecordsError, RunInfo, StoredBlob};
 pub use request::{RequestError, decode_execute};
 pub use sessions::{
-    CheckpointInfo, CheckpointTaken, FileContent, FileList, SessionError, SessionRequest, Sessions,
+    CheckpointInfo, CheckpointTaken, FileContent, FileList, SessionError, Sessions,
 };
 pub use stdio::{StdioError, serve_stdio, serve_streams};
 pub use storage::StorageSizes;

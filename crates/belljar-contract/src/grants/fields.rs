@@ -159,6 +159,21 @@ fn ask_for_names(names: &[String], kind: GrantKind) -> GrantAsk<'_> {
     }
 }
 
+impl GrantValue {
+    /// Its JSON in a request.
+    ///
+    /// # Errors
+    /// A path is not UTF-8 text.
+    pub fn to_json(&self) -> Result<Value, serde_json::Error> {
+        match self {
+            Self::Paths(paths) => serde_json::to_value(paths),
+            Self::Variables(variables) => serde_json::to_value(variables),
+            Self::Names(names) => serde_json::to_value(names),
+            Self::Switch(is_on) => serde_json::to_value(is_on),
+        }
+    }
+}
+
 impl GrantKind {
     /// The value that texts of flags stand for. Paths stay as written, and variables are `NAME=VALUE`.
     pub fn value_of(self, texts: Vec<String>) -> GrantValue {

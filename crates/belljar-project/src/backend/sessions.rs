@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use belljar_contract::{
     CheckpointId, ErrorCode, ExecuteRequest, Grants, Language, LimitsRequest, RunError, RunId,
-    RunResult, SessionFile, SessionId, SessionInfo,
+    RunResult, SessionFile, SessionId, SessionInfo, SessionRequest,
 };
 use belljar_net::NetPolicy;
 use belljar_runtime::{FileError, most_sessions, run_id};
 use belljar_server::{
     CheckpointInfo, CheckpointTaken, FileContent, FileList, RunReport, RunReporter, SessionError,
-    SessionRequest, Sessions,
+    Sessions,
 };
 
 use super::ProjectBackend;
