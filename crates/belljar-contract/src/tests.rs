@@ -390,6 +390,8 @@ fn languages_have_short_names() {
         ("\"sh\"", Language::Bash),
         ("\"ts\"", Language::TypeScript),
         ("\"javascript\"", Language::JavaScript),
+        ("\"python3\"", Language::Python),
+        ("\"Shell\"", Language::Bash),
     ] {
         assert_eq!(serde_json::from_str::<Language>(json).ok(), Some(language), "{json}");
     }
