@@ -39,7 +39,9 @@ pub use grants::{
     IgnoredGrant, NameRule, TaskGrants, VariablesRequest, Workspace, WorkspaceRequest, contained,
     resolved_path,
 };
-pub use ids::{ApprovalId, CheckpointId, RunId, SessionId};
+pub use ids::{
+    ApprovalId, CheckpointId, MAX_WORKFLOW_ID, RunId, SessionId, is_workflow_id,
+};
 pub use json_text::{JsonText, JsonTextError};
 pub use json_value::{JsonMap, JsonNumber, JsonPlace, JsonValue};
 pub use language::Language;

@@ -170,7 +170,7 @@ tasks:
     flow.yaml:8:5: `f`: the capability `c-9` is stored in another tool and cannot run here; write its code as `code`, or call a tool with `type: mcp_tool`
     flow.yaml:9:5: `g`: the sandbox task does not say what to do; write `do: create`, `do: list`, `do: execute` with `sandbox_id` and `code`, or `do: destroy` with `sandbox_id`
     flow.yaml:10:5: `h`: the task does not say what to do; add `tool`, `code`, `message`, `items`, `body` or a `type`
-    flow.yaml:11:5: `i/j` is not a valid id: it contains one of / [ ] # ~ { } " ' \ or begins or ends with a space
+    flow.yaml:11:5: `i/j` is not a valid id: it contains one of / [ ] # ~ { } or begins or ends with a space
     flow.yaml:12:35: `k`: expected a time such as `500ms`, `30s`, `5m`, found `long`
     flow.yaml:12:48: `k`: expected a whole number from 1 to 100, found 0
     flow.yaml:12:61: `k`: expected `fail`, `continue` or `fallback: {task}`, found `maybe`
