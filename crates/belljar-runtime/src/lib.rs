@@ -55,3 +55,13 @@ pub use tools::{
 };
 pub use transcript::Listener;
 pub use zygote::ZygoteProgram;
+
+#[cfg(test)]
+#[path = "../../belljar-testing/shared/skip.rs"]
+mod skip;
+
+/// Whether to skip a test because only root can run it.
+#[cfg(test)]
+fn not_root() -> bool {
+    !rustix::process::geteuid().is_root() && skip::skip("this test needs root")
+}
