@@ -39,9 +39,7 @@ pub use grants::{
     IgnoredGrant, NameRule, TaskGrants, VariablesRequest, Workspace, WorkspaceRequest, contained,
     resolved_path,
 };
-pub use ids::{
-    ApprovalId, CheckpointId, MAX_WORKFLOW_ID, RunId, SessionId, is_workflow_id,
-};
+pub use ids::{ApprovalId, CheckpointId, MAX_WORKFLOW_ID, RunId, SessionId, is_workflow_id};
 pub use json_text::{JsonText, JsonTextError};
 pub use json_value::{JsonMap, JsonNumber, JsonPlace, JsonValue};
 pub use language::Language;
@@ -49,7 +47,7 @@ pub use limits::{InSession, JsonUnit, Limit, LimitExcess, Limits, LimitsRequest,
 pub use missing::{Audience, MissingGrant};
 pub use number::{MAX_JSON_INTEGER, optional_whole_number, whole_number};
 pub use object::{StrictObject, object_or_default, optional_object};
-pub use record::RecordedWork;
+pub use record::{RecordKind, RecordedWork, StoreSizes};
 pub use request::{ExecuteRequest, RunRequest};
 pub use result::{
     Artifact, Change, ChangeKind, EntryKind, Isolation, MemoryBound, Metrics, RunResult, Stream,

@@ -41,8 +41,9 @@ mod unambiguous;
 mod workflows;
 
 pub use backend::{
-    ApprovalRequest, Backend, DecisionError, DecisionFault, DecisionReport, EndRun, MissingServer,
-    PassThrough, PendingRun, RunReport, RunReporter, RunState, SearchError, ToolMatch, ToolsFound,
+    ApprovalRequest, Backend, DecisionFault, DecisionRefusal, DecisionReport, EndRun,
+    MissingServer, PassThrough, PendingRun, RunReport, RunReporter, RunState, SearchError,
+    ToolMatch, ToolsFound,
 };
 pub use gateway::{Gateway, ServerOptions};
 pub use guard::{AllowedSources, Auth};
@@ -55,7 +56,6 @@ pub use sessions::{
     CheckpointInfo, CheckpointTaken, FileContent, FileList, SessionError, Sessions,
 };
 pub use stdio::{StdioError, serve_stdio, serve_streams};
-pub use storage::StorageSizes;
 pub use token::{BearerToken, TokenError};
 pub use traces::{TraceCollector, Traces};
 pub use workflows::{

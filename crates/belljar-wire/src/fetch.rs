@@ -48,6 +48,28 @@ pub enum FetchStep {
     },
 }
 
+/// What a step asks for, and so what its reply is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FetchStepKind {
+    /// [`FetchStep::Begin`].
+    Begin,
+    /// [`FetchStep::Send`].
+    Send,
+    /// [`FetchStep::Read`].
+    Read,
+}
+
+impl FetchStep {
+    /// Its kind.
+    pub const fn kind(&self) -> FetchStepKind {
+        match self {
+            Self::Begin(_) => FetchStepKind::Begin,
+            Self::Send { .. } => FetchStepKind::Send,
+            Self::Read { .. } => FetchStepKind::Read,
+        }
+    }
+}
+
 /// A request as guest code wrote it. The host has not checked it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FetchRequest {

@@ -17,7 +17,8 @@ mod tool;
 
 pub use error::GuestError;
 pub use fetch::{
-    FetchAsk, FetchBody, FetchHead, FetchReply, FetchRequest, FetchStep, MAX_PIECE_BYTES,
+    FetchAsk, FetchBody, FetchHead, FetchReply, FetchRequest, FetchStep, FetchStepKind,
+    MAX_PIECE_BYTES,
 };
 pub use frame::{Caps, DecodeError, Header, MAX_HEAD_BYTES};
 pub use grants::{GuestGrants, GuestNetwork};

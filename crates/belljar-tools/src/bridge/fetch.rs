@@ -15,7 +15,7 @@ use std::{
 };
 
 use belljar_contract::{ApprovalQuestion, ErrorCode, hex};
-use belljar_store::{ApprovalState, ConsentTerms};
+use belljar_store::ConsentTerms;
 use belljar_wire::{
     FetchAsk, FetchBody, FetchHead, FetchReply, FetchRequest, FetchStep, GuestInput, StopReason,
     ToolCall, ToolFault,
@@ -29,7 +29,7 @@ use super::{
     built_in::SERVER,
     call::Gate as _,
     doubts::Doubts,
-    durable_call::{JournalGate, undecided},
+    durable_call::{Doubt, JournalGate},
     run::Sink,
     sequence::InputArrival,
 };
@@ -184,7 +184,7 @@ impl DurableFetch {
     ) -> Option<Result<Vec<u8>, ToolFault>> {
         let name = name_of(&request);
         let decided = match SAFE_METHODS.contains(&request.method.as_str()) {
-            true => Ok(FetchDoubt::Retry),
+            true => Ok(Doubt::Retry),
             false => self.decide_doubt(call, &name, times_sent).await,
         };
         let stop = self.doubts.close(decided.as_ref().err().cloned());
@@ -192,12 +192,12 @@ impl DurableFetch {
             (self.out)(GuestInput::Stop(StopReason::InDoubt(fault)));
         }
         let hint = match decided.ok()? {
-            FetchDoubt::Retry => {
+            Doubt::Retry => {
                 self.doubts.are_over().await;
                 return Some(self.perform(call.call, request).await);
             }
-            FetchDoubt::Happened(result) => return Some(Ok(answer_with(&result))),
-            FetchDoubt::Fail => "a person decided not to repeat the request",
+            Doubt::Happened(result) => return Some(Ok(answer_with(&result))),
+            Doubt::Fail => "a person decided not to repeat the request",
         };
         let message = format!("{name} may have happened before the host ended");
         Some(Err(ToolFault::new(ErrorCode::FetchFailed, message).with_hint(hint)))
@@ -209,36 +209,19 @@ impl DurableFetch {
         call: &ToolCall,
         name: &str,
         times_sent: u32,
-    ) -> Result<FetchDoubt, ToolFault> {
+    ) -> Result<Doubt, ToolFault> {
         let asked = (ApprovalQuestion::MayRepeat { times_sent }, ConsentTerms::default());
         let store = &self.gate.store;
         let approval = self.bridge.request_approval(store, &self.run, call, name, asked).await?;
-        match approval.state {
-            ApprovalState::Approved => Ok(FetchDoubt::Retry),
-            ApprovalState::Happened => {
-                Ok(FetchDoubt::Happened(approval.result.unwrap_or_default()))
-            }
-            ApprovalState::Denied | ApprovalState::Expired => Ok(FetchDoubt::Fail),
-            ApprovalState::Pending => Err(undecided(name, &approval.asked.id, &self.run.run_id)),
-        }
+        Doubt::of(approval, name, &self.run.run_id)
     }
 }
 
-/// What to do about a fetch in doubt.
-enum FetchDoubt {
-    /// It is repeated.
-    Retry,
-    /// It happened; this is the body of its answer, as JSON.
-    Happened(String),
-    /// It fails in the code, as a person decided.
-    Fail,
-}
-
-/// The answer that a person entered.
-fn answer_with(json: &str) -> Vec<u8> {
+/// The answer that a person entered: JSON, the body.
+fn answer_with(json: &[u8]) -> Vec<u8> {
     let headers = vec![("content-type".to_owned(), "application/json".to_owned())];
     let head = FetchHead { status: 200, status_text: "OK".to_owned(), headers, is_whole: true };
-    head.with_body(json.as_bytes())
+    head.with_body(json)
 }
 
 /// A body that arrives, and counts among all that do.

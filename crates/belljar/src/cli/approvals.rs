@@ -136,7 +136,8 @@ impl<'a> From<&'a Approval> for ApprovalView<'a> {
             kind,
             message: kind.message(),
             tool: &asked.tool,
-            arguments: json.unwrap_or_else(|_| RawValue::NULL.to_owned()),
+            // The person who decides must never see less than is sent.
+            arguments: json.unwrap_or_else(|_| quoted(&asked.arguments)),
             run_id: &asked.run_id,
             call: asked.call,
             caller: &asked.caller,
@@ -151,6 +152,12 @@ impl<'a> From<&'a Approval> for ApprovalView<'a> {
             rule: given.as_ref().and_then(|given| RawValue::from_string(given.rule.clone()).ok()),
         }
     }
+}
+
+/// Text that is not JSON, as a JSON string.
+fn quoted(text: &str) -> Box<RawValue> {
+    let json = serde_json::value::to_raw_value(text);
+    json.unwrap_or_else(|_| RawValue::NULL.to_owned())
 }
 
 async fn list(arguments: ApprovalsListArguments, desk: &Desk<'_>) -> anyhow::Result<ExitCode> {
