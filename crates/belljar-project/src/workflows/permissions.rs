@@ -74,7 +74,7 @@ impl WorkflowPermissions {
     ) -> Result<Grants, TaskFailure> {
         let hosts = |hosts: &Access| self.hosts(hosts, executor);
         let grants =
-            self.grants.given::<Refused>(asked.asked(), hosts).map_err(|refused| refused.0)?;
+            self.grants.given::<GrantFailure>(asked.asked(), hosts).map_err(|failure| failure.0)?;
         let modules = self.grants.rule(Grant::Modules);
         if grants.permissive && modules != Some(&GrantRule::Names(NameRule::Any)) {
             let message = "`permissive` is not allowed here: the operator limits modules";
@@ -84,9 +84,9 @@ impl WorkflowPermissions {
     }
 
     /// The requested hosts, if flags and files of the operator allow them.
-    fn hosts(&self, asked: &Access, executor: &Executor) -> Result<Vec<String>, Refused> {
+    fn hosts(&self, asked: &Access, executor: &Executor) -> Result<Vec<String>, GrantFailure> {
         let rules = executor.host_rules(&self.hosts);
-        let rules = rules.map_err(|error| Refused(denied(error.message)))?;
+        let rules = rules.map_err(|error| GrantFailure(denied(error.message)))?;
         let refused = |refusal| match refusal {
             HostsRefusal::Malformed(fault) => denied(format!("{fault}; {PATTERNS}")),
             HostsRefusal::NotAllowed(host, _) => {
@@ -94,7 +94,7 @@ impl WorkflowPermissions {
             }
             HostsRefusal::None => beyond("reaching any host is not allowed here", Grant::Net),
         };
-        network::within(&rules, asked).map_err(|refusal| Refused(refused(refusal)))
+        network::within(&rules, asked).map_err(|refusal| GrantFailure(refused(refusal)))
     }
 
     /// What a sandbox may reach of the hosts that it was granted, for its whole life.
@@ -112,9 +112,9 @@ impl WorkflowPermissions {
 }
 
 /// A refused grant as the failure of the task.
-struct Refused(TaskFailure);
+struct GrantFailure(TaskFailure);
 
-impl From<GrantRefusal> for Refused {
+impl From<GrantRefusal> for GrantFailure {
     fn from(refusal: GrantRefusal) -> Self {
         let GrantRefusal { grant, name, allowed: _ } = refusal;
         let what = grant.operator().map_or(grant.key(), |key| key.noun);

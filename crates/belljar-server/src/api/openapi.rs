@@ -15,7 +15,7 @@ use super::{
     runs::{RunListQuery, RunQuery},
     shapes::{
         ApprovalList, CheckpointList, EventList, ForkedSessions, Health, RecordedDecision,
-        RolledBack, RunList, RunAnswer, SessionList,
+        RolledBack, RunList, RunReply, SessionList,
     },
     workflows::body::{
         self as workflow, CommandRequest, WorkflowBody, WorkflowEventList, WorkflowEventsQuery,
@@ -114,7 +114,7 @@ impl DocumentWriter {
 
     fn runs(&mut self) {
         let run = self.named::<ExecuteRequest>();
-        let result = self.named::<RunAnswer>();
+        let result = self.named::<RunReply>();
         let started = |name: &str, summary: &str| {
             Operation::new(name, summary)
                 .takes(&run, true)
