@@ -39,11 +39,13 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("belljar-testing", &[]),
     ("belljar-policy", &["belljar-contract", "belljar-paths", "belljar-wire"]),
+    ("belljar-catalogue", &["belljar-contract", "belljar-policy", "belljar-wire"]),
     ("belljar-search", &[]),
     ("belljar-store", &["belljar-contract"]),
     (
         "belljar-tools",
         &[
+            "belljar-catalogue",
             "belljar-contract",
             "belljar-jail",
             "belljar-policy",

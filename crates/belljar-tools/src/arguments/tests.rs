@@ -1,5 +1,7 @@
 //! What leaves, what does not, and what the guest is told.
 
+mod shapes;
+
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

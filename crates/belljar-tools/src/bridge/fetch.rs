@@ -14,6 +14,7 @@ use std::{
     },
 };
 
+use belljar_catalogue::visible::line;
 use belljar_contract::{ApprovalQuestion, ErrorCode, hex};
 use belljar_store::ConsentTerms;
 use belljar_wire::{
@@ -33,7 +34,7 @@ use super::{
     run::Sink,
     sequence::InputArrival,
 };
-use crate::{crash::crash_point, replay::ReplayStep, visible::line};
+use crate::{crash::crash_point, replay::ReplayStep};
 
 /// The most that the journal holds of one answer.
 const MAX_BODY_BYTES: usize = 32 << 20;
