@@ -42,11 +42,13 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("belljar-testing", &[]),
     ("belljar-policy", &["belljar-contract", "belljar-paths", "belljar-wire"]),
+    ("belljar-catalogue", &["belljar-contract", "belljar-policy", "belljar-wire"]),
     ("belljar-search", &[]),
     ("belljar-store", &["belljar-contract"]),
     (
         "belljar-tools",
         &[
+            "belljar-catalogue",
             "belljar-contract",
             "belljar-jail",
             "belljar-policy",
@@ -129,6 +131,9 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<()> {
     for file in &files {
         let name = file.strip_prefix(root).unwrap_or(file).to_string_lossy().into_owned();
         let text = fs::read_to_string(file).with_context(|| name.clone())?;
+        if is_test(&name) {
+            DeclaredTypes::check_test(&name, &text, &mut faults);
+        }
         check_file(&name, &text, &mut faults);
         if let Some(owner) = owner_of(&name) {
             *sizes.entry(owner.to_owned()).or_default() += text.lines().count();
@@ -155,7 +160,8 @@ fn collect(directory: &Path, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
         let path = entry?.path();
         if path.is_dir() {
             collect(&path, files)?;
-        } else if path.extension().is_some_and(|kind| kind == "rs" || kind == "js") {
+        } else if path.extension().is_some_and(|kind| kind == "rs" || kind == "js" || kind == "py")
+        {
             files.push(path);
         }
     }
@@ -167,6 +173,9 @@ fn check_file(name: &str, text: &str, faults: &mut Vec<String>) {
     let excused = EXCUSED_SIZES.iter().any(|(file, _)| *file == name);
     if lines > MAX_FILE_LINES && !excused && !is_test(name) {
         faults.push(format!("{name}: {lines} lines, at most {MAX_FILE_LINES}"));
+    }
+    if name.ends_with(".py") {
+        return;
     }
     let header = if name.ends_with(".rs") { "//!" } else { "//" };
     if !text.starts_with(header) {

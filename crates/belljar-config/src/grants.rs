@@ -3,38 +3,42 @@
 //! The operator allows: the user's file, or the one that `--config` names, and the flags of `serve` add up.
 //! Invariant: a project's file narrows that, and what it states beyond it is left out and reported.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::LazyLock,
+};
 
-use belljar_contract::{GrantTable, IgnoredGrant};
-use serde::Deserialize;
+use belljar_contract::{Grant, GrantKey, GrantKind, GrantTable, IgnoredGrant};
+use serde::{Deserialize, Deserializer, de};
 use toml::Spanned;
 
 use super::{ConfigError, ConfigFiles, RawConfig};
 
 /// The table as a file has it.
 #[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct RawGrants {
-    read: Option<Vec<Spanned<String>>>,
-    write: Option<Vec<Spanned<String>>>,
-    workspace: Option<Vec<Spanned<String>>>,
-    env: Option<Vec<Spanned<String>>>,
-    modules: Option<Vec<Spanned<String>>>,
-    commands: Option<Vec<Spanned<String>>>,
-}
+#[serde(transparent)]
+pub(super) struct RawGrants(BTreeMap<RawKey, Vec<Spanned<String>>>);
 
 impl RawGrants {
     /// The list that the file states for a key.
-    fn list(&self, key: &str) -> Option<&Vec<Spanned<String>>> {
-        match key {
-            "read" => self.read.as_ref(),
-            "write" => self.write.as_ref(),
-            "workspace" => self.workspace.as_ref(),
-            "env" => self.env.as_ref(),
-            "modules" => self.modules.as_ref(),
-            "commands" => self.commands.as_ref(),
-            _ => None,
-        }
+    fn list(&self, key: GrantKey) -> Option<&Vec<Spanned<String>>> {
+        self.0.get(&RawKey(key))
+    }
+}
+
+/// A key of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct RawKey(GrantKey);
+
+static KEYS: LazyLock<Vec<&'static str>> =
+    LazyLock::new(|| GrantKey::all().into_iter().map(GrantKey::name).collect());
+
+impl<'de> Deserialize<'de> for RawKey {
+    fn deserialize<D: Deserializer<'de>>(key: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(key)?;
+        let key = GrantKey::all().into_iter().find(|key| key.name() == name);
+        key.map(Self).ok_or_else(|| de::Error::unknown_field(&name, &KEYS))
     }
 }
 
@@ -69,30 +73,30 @@ impl GrantSettings {
 fn table(file: &RawConfig) -> Result<GrantTable, ConfigError> {
     let directory = file.path().parent().unwrap_or(file.path());
     let mut table = GrantTable::default();
-    for (key, list) in table.columns() {
+    for key in GrantKey::all() {
         let Some(raw) = file.grants().list(key) else { continue };
         let read = |value: &Spanned<String>| {
             let text = value.get_ref();
             if text.is_empty() || text.starts_with('=') {
-                return Err(invalid(file, key, value, "a value is empty"));
+                return Err(invalid(file, key.name(), value, "a value is empty"));
             }
-            Ok(match GrantTable::PATHS.contains(&key) {
+            Ok(match key.kind() == GrantKind::Paths {
                 true => directory.join(text).to_string_lossy().into_owned(),
                 false => text.clone(),
             })
         };
-        *list = Some(raw.iter().map(read).collect::<Result<_, _>>()?);
+        table.state(key, raw.iter().map(read).collect::<Result<_, _>>()?);
     }
     Ok(table)
 }
 
 /// A project's file names variables; their values are the operator's.
 fn refuse_values(file: &RawConfig) -> Result<(), ConfigError> {
-    let variables = file.grants().env.iter().flatten();
-    let Some(value) = variables.into_iter().find(|value| value.get_ref().contains('=')) else {
+    let mut variables = file.grants().list(Grant::Env.into()).into_iter().flatten();
+    let Some(value) = variables.find(|value| value.get_ref().contains('=')) else {
         return Ok(());
     };
-    Err(invalid(file, "env", value, "a project's file names variables, without values"))
+    Err(invalid(file, Grant::Env.key(), value, "a project's file names variables, without values"))
 }
 
 fn invalid(

@@ -21,11 +21,11 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser::SerializeMap as _};
 use serde_json::Value;
 
-use crate::{EngineRow, StrictObject};
+use crate::{EngineRow, ErrorCode, StrictObject};
 
-pub use clients::{ClientGrants, NameRule};
+pub use clients::{ClientGrants, GrantRefusal, GrantRule, NameRule};
 pub use containment::contained;
-pub use operator::{GrantTable, IgnoredGrant, resolved_path};
+pub use operator::{GrantKey, GrantTable, IgnoredGrant, resolved_path};
 pub use table::{Grant, Grants, GrantsRequest, TaskGrants};
 pub use variables::VariablesRequest;
 
@@ -62,6 +62,17 @@ pub struct GrantFlag {
     /// The text of `belljar serve --help`. There the flag allows clients to ask for the grant; `None` if no
     /// flag does.
     pub serve_help: Option<&'static str>,
+}
+
+/// The operator's key for a grant. The operator says which values clients and tasks may ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OperatorKey {
+    /// The values in messages: "reading", "the module".
+    pub noun: &'static str,
+    /// The code of a refusal.
+    pub code: ErrorCode,
+    /// Whether every value is allowed if the operator states none.
+    pub is_open: bool,
 }
 
 /// An ability that an engine needs for a grant to be of use to its code.
@@ -126,6 +137,27 @@ impl Grant {
         names.extend(self.also());
         names
     }
+
+    /// Its flag, without the dashes; its key, if it has none.
+    pub fn flag_name(self) -> &'static str {
+        self.flag().map_or(self.key(), |flag| flag.name)
+    }
+
+    /// The grant of this name that code can miss: a path, a variable, a name or a host. Code cannot know
+    /// that a policy or a mode kept something from it.
+    pub fn of_missing(key: &str) -> Option<Self> {
+        let has_names = |grant: &Self| {
+            !matches!(grant.kind(), GrantKind::Tools | GrantKind::Switch) && grant.key() == key
+        };
+        Self::ALL.iter().copied().find(has_names)
+    }
+}
+
+/// Its name in requests.
+impl Serialize for Grant {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.key())
+    }
 }
 
 impl Grants {
@@ -133,6 +165,11 @@ impl Grants {
     pub fn given(&self) -> Vec<Grant> {
         let fields = self.fields().into_iter();
         fields.filter(|(_, field)| field.is_given()).map(|(grant, _)| grant).collect()
+    }
+
+    /// Every grant with its value.
+    pub fn values(&self) -> Vec<(Grant, GrantValue)> {
+        self.fields().into_iter().map(|(grant, field)| (grant, field.value())).collect()
     }
 
     /// Gives one grant. A value that is not of the grant's kind gives nothing.

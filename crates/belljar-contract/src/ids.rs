@@ -10,6 +10,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::hex;
 
+/// The longest id of a workflow, or of a command to one, in bytes.
+pub const MAX_WORKFLOW_ID: usize = 100;
+
+/// Whether a text can be the id of a workflow, or of a command to one: ids are chosen by people and clients, and
+/// become parts of paths and command lines.
+pub fn is_workflow_id(id: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
+    (1..=MAX_WORKFLOW_ID).contains(&id.len())
+        && id.bytes().all(is_plain)
+        && !id.starts_with(['.', '-'])
+}
+
 macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident, $prefix:literal;)*) => {$(
         $(#[$doc])*

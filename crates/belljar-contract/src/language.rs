@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 
 use crate::EngineName;
 
-/// The language of guest code. JSON has its name; its short name is understood as well.
+/// The language of guest code. JSON has its name; the others are understood as well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Language {
@@ -25,8 +25,17 @@ impl Language {
     /// Every language there is.
     pub const ALL: [Self; 4] = [Self::TypeScript, Self::JavaScript, Self::Python, Self::Bash];
 
-    /// The names that [`from_name`](Self::from_name) takes, for messages and schemas.
-    pub const NAMES: &'static str = "typescript, javascript, python or bash";
+    /// Their names, in the same order.
+    pub const NAMES: [&'static str; 4] = {
+        let [typescript, javascript, python, bash] = Self::ALL;
+        [typescript.as_str(), javascript.as_str(), python.as_str(), bash.as_str()]
+    };
+
+    /// All of them for a message, each as it is to be shown: "a, b or c".
+    pub fn one_of(show: impl Fn(Self) -> String) -> String {
+        let [first, second, third, last] = Self::ALL.map(show);
+        format!("{first}, {second}, {third} or {last}")
+    }
 
     /// The name that requests, results and records use.
     pub const fn as_str(self) -> &'static str {
@@ -83,20 +92,29 @@ impl Language {
         }
     }
 
-    /// The language a person or a model means: its name or its short name, in any case.
+    /// Another name that people and models use for it.
+    const fn also(self) -> Option<&'static str> {
+        match self {
+            Self::TypeScript | Self::JavaScript => None,
+            Self::Python => Some("python3"),
+            Self::Bash => Some("shell"),
+        }
+    }
+
+    /// The language a person or a model means: one of its names, in any case.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|language| {
-            name.eq_ignore_ascii_case(language.as_str())
-                || name.eq_ignore_ascii_case(language.extension())
+            let names =
+                [language.as_str(), language.extension()].into_iter().chain(language.also());
+            names.into_iter().any(|known| name.eq_ignore_ascii_case(known))
         })
     }
 }
 
 impl<'de> Deserialize<'de> for Language {
     fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
-        const NAMES: &[&str] = &["typescript", "javascript", "python", "bash"];
         let name = String::deserialize(json)?;
-        Self::from_name(&name).ok_or_else(|| de::Error::unknown_variant(&name, NAMES))
+        Self::from_name(&name).ok_or_else(|| de::Error::unknown_variant(&name, &Self::NAMES))
     }
 }
 

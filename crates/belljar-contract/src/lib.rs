@@ -34,25 +34,26 @@ pub use approval::{
 pub use engine::{EngineMismatch, EngineName, EngineRow, UnknownEngine};
 pub use error::{ErrorCode, ErrorKind, RunError, head_and_tail, shortened};
 pub use grants::{
-    Access, ClientGrants, CommitExecutable, EngineAbility, Grant, GrantAsk, GrantFlag, GrantKind,
-    GrantTable, GrantValue, Grants, GrantsRequest, IgnoredGrant, NameRule, TaskGrants,
-    VariablesRequest, Workspace, WorkspaceRequest, contained, resolved_path,
+    Access, ClientGrants, CommitExecutable, EngineAbility, Grant, GrantAsk, GrantFlag, GrantKey,
+    GrantKind, GrantRefusal, GrantRule, GrantTable, GrantValue, Grants, GrantsRequest,
+    IgnoredGrant, NameRule, TaskGrants, VariablesRequest, Workspace, WorkspaceRequest, contained,
+    resolved_path,
 };
-pub use ids::{ApprovalId, CheckpointId, RunId, SessionId};
+pub use ids::{ApprovalId, CheckpointId, MAX_WORKFLOW_ID, RunId, SessionId, is_workflow_id};
 pub use json_text::{JsonText, JsonTextError};
 pub use json_value::{JsonMap, JsonNumber, JsonPlace, JsonValue};
 pub use language::Language;
 pub use limits::{InSession, JsonUnit, Limit, LimitExcess, Limits, LimitsRequest, Quantity};
-pub use missing::{Audience, MissingGrant, MissingKind, operator_phrase};
+pub use missing::{Audience, MissingGrant, operator_phrase};
 pub use number::{MAX_JSON_INTEGER, optional_whole_number, whole_number};
 pub use object::{StrictObject, object_or_default, optional_object};
-pub use record::RecordedWork;
+pub use record::{RecordKind, RecordedWork, StoreSizes};
 pub use request::{ExecuteRequest, RunRequest};
 pub use result::{
     Artifact, Change, ChangeKind, EntryKind, Isolation, MemoryBound, Metrics, RunResult, Stream,
     Tier, ToolReport, Truncation, UnreturnedFile, UnreturnedFiles,
 };
-pub use session::{SessionFile, SessionFileKind, SessionInfo};
+pub use session::{SessionFile, SessionFileKind, SessionInfo, SessionRequest};
 pub use spelling::{camel_case, is_spelled_alike};
 pub use status::{RunStatus, TaskStatus, WorkflowStatus};
 

@@ -4,36 +4,22 @@
 //! a person at a command line has flags, a model has fields of a request, an operator has a file. So the
 //! guest names the grant, and the sentence about it is made here.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
-use crate::{ErrorCode, Limit, RunError, shell_word};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, de};
+
+use crate::{ErrorCode, Grant, Limit, RunError, shell_word};
 
 /// A grant that the code reached for and did not have.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MissingGrant {
-    /// Which grant.
-    pub kind: MissingKind,
+    /// Which grant, by its name in requests.
+    #[serde(deserialize_with = "missing_grant")]
+    #[schemars(schema_with = "missing_keys")]
+    pub kind: Grant,
     /// The path, the variable, the module, the command or the host with its port.
     pub name: String,
-}
-
-/// The grants that code can miss, by their names in requests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum MissingKind {
-    /// A path to read.
-    Read,
-    /// A path to write to.
-    Write,
-    /// An environment variable.
-    Env,
-    /// A Python module or builtin.
-    Modules,
-    /// A command.
-    Commands,
-    /// A host of the network.
-    Net,
 }
 
 /// The reader of a hint. Each kind of reader asks for a grant in other words.
@@ -54,24 +40,24 @@ impl MissingGrant {
     /// The flag, field or key that grants it, in the words of the reader.
     pub fn phrase(&self, audience: Audience) -> String {
         let Self { kind, name } = self;
-        let (flag, key) = kind.names();
+        let (flag, key) = (kind.flag_name(), kind.key());
         match audience {
-            Audience::WorkflowFile if *kind == MissingKind::Net => {
+            Audience::WorkflowFile if *kind == Grant::Net => {
                 format!("`allow_network: [{name:?}]` (in a DAG file: `net` in `grants`)")
             }
             // The guest chose the name, and a person may paste this.
             Audience::CommandLine => format!("--{flag} {}", shell_word(name)),
-            Audience::Client if *kind == MissingKind::Net => {
+            Audience::Client if *kind == Grant::Net => {
                 format!("`network: [{name:?}]` (HTTP: `{key}` in `grants`)")
             }
             Audience::Client => {
                 format!("`{key}: [{name:?}]` in `sandbox_config` (HTTP: in `grants`)")
             }
-            Audience::Operator if *kind == MissingKind::Net => {
+            Audience::Operator if *kind == Grant::Net => {
                 operator_phrase(flag, ("net", "allow"), name)
             }
             Audience::Operator => operator_phrase(flag, ("grants", key), name),
-            Audience::WorkflowFile if *kind == MissingKind::Modules => {
+            Audience::WorkflowFile if *kind == Grant::Modules => {
                 format!("`allowed_modules: [{name}]`")
             }
             Audience::WorkflowFile => format!("`{key}: [{name:?}]`"),
@@ -83,16 +69,10 @@ impl MissingGrant {
         if audience == Audience::Operator {
             return format!("Only the operator can allow it, with {phrase}.");
         }
-        match self.kind {
-            MissingKind::Modules => format!("Ask for {phrase} if there is no other way."),
-            MissingKind::Read
-            | MissingKind::Write
-            | MissingKind::Env
-            | MissingKind::Commands
-            | MissingKind::Net => {
-                format!("Grant it with {phrase}.")
-            }
+        if self.kind == Grant::Modules {
+            return format!("Ask for {phrase} if there is no other way.");
         }
+        format!("Grant it with {phrase}.")
     }
 }
 
@@ -104,26 +84,16 @@ pub fn operator_phrase(flag: &str, (table, key): (&str, &str), value: &str) -> S
     )
 }
 
-impl MissingKind {
-    const ALL: [Self; 6] =
-        [Self::Read, Self::Write, Self::Env, Self::Modules, Self::Commands, Self::Net];
+fn missing_keys(_: &mut SchemaGenerator) -> Schema {
+    let keys =
+        Grant::ALL.iter().map(|grant| grant.key()).filter(|key| Grant::of_missing(key).is_some());
+    json_schema!({"type": "string", "enum": keys.collect::<Vec<_>>()})
+}
 
-    /// The kind with this name in requests.
-    pub fn of_key(key: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.names().1 == key)
-    }
-
-    /// Its flag, and its name in requests and files.
-    const fn names(self) -> (&'static str, &'static str) {
-        match self {
-            Self::Read => ("read", "read"),
-            Self::Write => ("write", "write"),
-            Self::Env => ("env", "env"),
-            Self::Modules => ("module", "modules"),
-            Self::Commands => ("command", "commands"),
-            Self::Net => ("net", "net"),
-        }
-    }
+fn missing_grant<'de, D: Deserializer<'de>>(json: D) -> Result<Grant, D::Error> {
+    let key = Cow::<str>::deserialize(json)?;
+    let unknown = || de::Error::custom(format!("`{key}` is no grant that code can miss"));
+    Grant::of_missing(&key).ok_or_else(unknown)
 }
 
 impl Limit {

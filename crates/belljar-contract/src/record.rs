@@ -1,6 +1,6 @@
-//! The subject of a stored record: code in a language, or one tool call.
+//! Stored records: the subject of one, the kinds there are, and their size.
 
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
 use serde::{Serialize, Serializer};
 
@@ -83,4 +83,75 @@ mod tests {
             assert_eq!(serde_json::to_value(&work).ok(), Some(text.into()));
         }
     }
+}
+
+/// A kind of record. Retention, sizes and metrics name them alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RecordKind {
+    /// Durable runs: code, request, result.
+    Runs,
+    /// The journals of durable runs, call by call.
+    Journals,
+    /// The events of runs.
+    Events,
+    /// The audit log of tool calls.
+    Audit,
+    /// Questions to a person, and the decisions.
+    Approvals,
+    /// Large values, by their content.
+    Blobs,
+    /// Records of sessions, live and ended.
+    Sessions,
+    /// Workflows with their inputs, events and commands.
+    Workflows,
+    /// Cached results of runs and calls.
+    Cache,
+    /// The rest: learned shapes of tool results, and the schema itself.
+    Other,
+}
+
+impl RecordKind {
+    /// Every kind, in the order in which sizes are listed.
+    pub const ALL: [Self; 10] = [
+        Self::Runs,
+        Self::Journals,
+        Self::Events,
+        Self::Audit,
+        Self::Approvals,
+        Self::Blobs,
+        Self::Sessions,
+        Self::Workflows,
+        Self::Cache,
+        Self::Other,
+    ];
+
+    /// As configuration and metrics spell it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Runs => "runs",
+            Self::Journals => "journals",
+            Self::Events => "events",
+            Self::Audit => "audit",
+            Self::Approvals => "approvals",
+            Self::Blobs => "blobs",
+            Self::Sessions => "sessions",
+            Self::Workflows => "workflows",
+            Self::Cache => "cache",
+            Self::Other => "other",
+        }
+    }
+}
+
+/// The size of a store, by kind of record.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct StoreSizes {
+    /// Bytes of the database file.
+    pub file: u64,
+    /// Bytes of its write-ahead log.
+    pub log: u64,
+    /// Bytes of unused pages in the file.
+    pub free: u64,
+    /// Bytes of pages by kind of record; every kind has an entry.
+    pub kinds: BTreeMap<RecordKind, u64>,
 }

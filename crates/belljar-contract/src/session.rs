@@ -1,9 +1,45 @@
-//! Sessions and their files, as a host lists them.
+//! Sessions, as a client asks for them and as a host lists them, and their files.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{CheckpointId, Language, SessionId};
+use crate::{
+    CheckpointId, EngineName, GrantsRequest, Language, LimitsRequest, SessionId, WorkspaceRequest,
+    object_or_default, optional_object, optional_whole_number,
+};
+
+/// A session as a client asks for it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct SessionRequest {
+    /// The language of its code; that of its engine, or TypeScript, if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub language: Option<Language>,
+    /// The engine of all its runs; the usual one for its language if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub engine: Option<EngineName>,
+    /// The access that its runs need.
+    #[serde(deserialize_with = "object_or_default", skip_serializing_if = "is_default")]
+    #[schemars(with = "Option<GrantsRequest>")]
+    pub grants: GrantsRequest,
+    /// The limits of the session; a run in it may ask for less.
+    #[serde(deserialize_with = "object_or_default", skip_serializing_if = "is_default")]
+    #[schemars(with = "Option<LimitsRequest>")]
+    pub limits: LimitsRequest,
+    /// The directory it works on, copy-on-write, at `/work`; never committed by itself.
+    #[serde(deserialize_with = "optional_object", skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<WorkspaceRequest>,
+    /// The session ends after so many seconds without a call; 15 minutes if absent.
+    #[serde(deserialize_with = "optional_whole_number", skip_serializing_if = "Option::is_none")]
+    pub idle_seconds: Option<u64>,
+    /// The session ends after so many seconds, used or not; the host's default if absent.
+    #[serde(deserialize_with = "optional_whole_number", skip_serializing_if = "Option::is_none")]
+    pub lifetime_seconds: Option<u64>,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
 
 /// A session that lives.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -300,6 +300,20 @@ fn a9_a_result_is_the_same_after_a_round_trip() {
     assert!(text.contains(r#""result":{"b":1,"a":12345678901234567890}"#), "{text}");
 }
 
+/// The command line writes the request that the server reads.
+#[test]
+fn a_request_for_a_session_has_what_is_asked_for_and_is_read_as_it_is_written() {
+    let nothing = SessionRequest::default();
+    assert_eq!(serde_json::to_string(&nothing).expect("JSON"), "{}");
+    let mut request = SessionRequest { language: Some(Language::Bash), ..nothing };
+    request.limits.set(Limit::Memory, 64);
+    request.grants.set(Grant::Commands, &json!(["git"])).expect("names");
+    request.grants.set(Grant::Env, &json!({"A": "b"})).expect("variables");
+    let text = serde_json::to_string(&request).expect("JSON");
+    assert!(text.contains(r#""memory_mb":64"#) && text.contains(r#""commands":["git"]"#), "{text}");
+    assert_eq!(serde_json::from_str::<SessionRequest>(&text).expect("the same"), request);
+}
+
 #[test]
 fn hexadecimal_is_read_as_it_is_written() {
     assert_eq!(hex::encode(&[0, 15, 255]), "000fff");
@@ -313,7 +327,7 @@ fn hexadecimal_is_read_as_it_is_written() {
 #[test]
 fn a_missing_grant_is_one_word_of_a_shell() {
     let read = |name: &str| {
-        let missing = MissingGrant { kind: MissingKind::Read, name: name.into() };
+        let missing = MissingGrant { kind: Grant::Read, name: name.into() };
         missing.phrase(Audience::CommandLine)
     };
     assert_eq!(read("/srv/data.csv"), "--read /srv/data.csv", "control");
@@ -325,7 +339,7 @@ fn a_missing_grant_is_one_word_of_a_shell() {
 /// A missing grant is data; the sentence about it is in the words of its reader.
 #[test]
 fn a_missing_grant_is_told_in_the_words_of_its_reader() {
-    let missing = MissingGrant { kind: MissingKind::Modules, name: "pickle".into() };
+    let missing = MissingGrant { kind: Grant::Modules, name: "pickle".into() };
     let mut error = RunError::new(ErrorCode::PermissionModule, "x").with_hint("Use json.");
     error.missing = Some(Box::new(missing));
     let error = error.with_advice();
@@ -345,7 +359,7 @@ fn a_missing_grant_is_told_in_the_words_of_its_reader() {
     let expected = "Use json. Only the operator can allow it, with `belljar serve --module pickle`, or \
                     `modules = [\"pickle\"]` under [grants] in the user's belljar.toml.";
     assert_eq!(told.as_deref(), Some(expected));
-    let missing = MissingGrant { kind: MissingKind::Net, name: "a.example".into() };
+    let missing = MissingGrant { kind: Grant::Net, name: "a.example".into() };
     for (audience, words) in [
         (Audience::CommandLine, "--net a.example"),
         (Audience::Client, "`network: [\"a.example\"]` (HTTP: `net` in `grants`)"),
@@ -399,6 +413,8 @@ fn languages_have_short_names() {
         ("\"sh\"", Language::Bash),
         ("\"ts\"", Language::TypeScript),
         ("\"javascript\"", Language::JavaScript),
+        ("\"python3\"", Language::Python),
+        ("\"Shell\"", Language::Bash),
     ] {
         assert_eq!(serde_json::from_str::<Language>(json).ok(), Some(language), "{json}");
     }

@@ -19,9 +19,9 @@ use belljar_contract::{
 };
 use belljar_runtime::run_id;
 use belljar_server::{
-    Backend, BackgroundMeter, DecisionError, DecisionFault, DecisionReport, EndRun, MissingServer,
-    PassThrough, RunInfo, RunReport, RunReporter, SearchError, ToolMatch, ToolsFound,
-    is_well_formed,
+    Backend, BackgroundMeter, DecisionFault, DecisionRefusal, DecisionReport, EndRun,
+    MissingServer, PassThrough, RunInfo, RunReport, RunReporter, SearchError, ToolMatch,
+    ToolsFound, is_well_formed,
 };
 use belljar_store::DecideError;
 use belljar_tools::{Bridge, Glob, RunContext, Tool, ToolGrants, ToolQuery, VerdictError};
@@ -145,7 +145,7 @@ impl Backend for ProjectBackend {
         approval_id: &ApprovalId,
         verdict: Verdict,
         by: &str,
-    ) -> Result<DecisionReport, DecisionError> {
+    ) -> Result<DecisionReport, DecisionRefusal> {
         let decisions = self.executor.decisions();
         let decisions =
             decisions.ok_or_else(|| not_decided(&DecideError::Unknown(approval_id.clone())))?;
@@ -161,7 +161,7 @@ impl Backend for ProjectBackend {
             Err(error) => {
                 let is_storage = matches!(error, VerdictError::NotKept(_));
                 let fault = if is_storage { DecisionFault::Storage } else { DecisionFault::Answer };
-                Err(DecisionError { fault, message: chain(&error) })
+                Err(DecisionRefusal { fault, message: chain(&error) })
             }
         }
     }
@@ -250,7 +250,7 @@ impl Backend for ProjectBackend {
 }
 
 /// Why a decision did not count, for a client.
-fn not_decided(error: &DecideError) -> DecisionError {
+fn not_decided(error: &DecideError) -> DecisionRefusal {
     let fault = match error {
         DecideError::Unknown(_) => DecisionFault::Unknown,
         DecideError::AlreadyDecided { .. }
@@ -261,7 +261,7 @@ fn not_decided(error: &DecideError) -> DecisionError {
         }
         DecideError::Store(_) => DecisionFault::Storage,
     };
-    DecisionError { fault, message: chain(error) }
+    DecisionRefusal { fault, message: chain(error) }
 }
 
 /// An error with its cause.

@@ -39,7 +39,7 @@ use belljar_tools::{
     Bridge, CallObserver, Decisions, NoObserver, PreparedRun, RunBridge, RunContext, ToolGrants,
 };
 use clock_note::ClockNote;
-use network::{NetworkPlan, RunInputs};
+use network::RunInputs;
 use tokio::sync::mpsc;
 
 use crate::{
@@ -283,7 +283,10 @@ impl Executor {
         mut execution: Execution,
         abort: impl Future<Output = ()>,
     ) -> RunResult {
-        let language = self.settle_language(&mut execution).await;
+        let language = match execution.language_left_out {
+            true => self.settle_language(&mut execution).await,
+            false => language::LanguageNote::default(),
+        };
         self.sandbox.choose_engine(&mut execution.request);
         let mut abort = Abort::new(abort);
         let mut run = self.open(&id, execution.request.language).await;
@@ -383,12 +386,16 @@ impl Executor {
     ) -> RunResult {
         let session_id = session.map(|session| session.id().clone());
         let plan = match session {
-            Some(session) => Ok(self.network_plan_in(session, &execution, &id)),
-            None => self.network_plan(&execution, &id, None),
-        };
-        let plan = match plan {
-            Ok(plan) => plan,
-            Err(error) => return RunResult::not_run(id, RunStatus::Failed, error),
+            Some(session) if session.has_hosts() => {
+                Some(self.network_plan_in(session, &execution, &id))
+            }
+            None if !execution.request.grants.net.is_empty() => {
+                match self.network_plan(&execution, &id, None) {
+                    Ok(plan) => Some(plan),
+                    Err(error) => return RunResult::not_run(id, RunStatus::Failed, error),
+                }
+            }
+            Some(_) | None => None,
         };
         let (request, context, listener) = execution.into_parts(&id, session_id);
         let (mut link, mut calls, mut sink) = (None, None, None);
@@ -398,7 +405,7 @@ impl Executor {
             let run = RunBridge::plain(bridge, context, move |input| inputs.send(input));
             (link, calls) = (Some(tools), Some(serve(run, asks)));
         }
-        let network = NetworkPlan::options(plan, self.bridge.as_ref(), sink);
+        let network = plan.map(|plan| plan.options(self.bridge.as_ref(), sink)).unwrap_or_default();
         let options = RunOptions { id: Some(id), tools: link, listener, network };
         let run = async {
             match session {

@@ -38,6 +38,7 @@ pub use belljar_contract::{
     Isolation, Language, Limit, Limits, Metrics, RunError, RunRequest, RunResult, RunStatus,
     SessionFile, SessionFileKind, Truncation, Workspace,
 };
+pub use belljar_runtime::host_patterns;
 pub use belljar_runtime::{
     CheckpointSnapshot, FileError, Finding, FindingState, LaunchError, NewCheckpoint,
     SessionEnding, SessionPhase, SessionSnapshot, SessionSpec, examine,
@@ -47,7 +48,7 @@ pub use engines::locate_engine;
 pub use executor::{
     Execution, Executor, ResumeError, ResumeOutcome, RunDurability, now_ms, run_status,
 };
-pub use network::{ClientHosts, host_patterns};
+pub use network::ClientHosts;
 pub use owner::{is_owner_alive, watch_owners_in};
 pub use project::{AcceptError, Acceptance, Project, ProjectError};
 pub use retention::{CollectionReport, RecordCollector, Sweep};

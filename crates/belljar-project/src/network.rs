@@ -8,10 +8,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use belljar_config::{ConfigError, NetSettings};
 use belljar_contract::{Access, ErrorCode, RunError, operator_phrase};
 use belljar_net::{HostPattern, NetRules};
-
-/// How a pattern is written, for hints.
-pub(crate) const PATTERNS: &str = "name hosts as example.org, *.example.org, 192.0.2.1 or [2001:db8::1], \
-                                   each with or without :PORT";
+use belljar_runtime::PATTERNS;
 
 /// `[net]` of all files, with the variables of its headers.
 #[derive(Debug, Default)]
@@ -128,18 +125,4 @@ pub(crate) fn within(rules: &NetRules, asked: &Access) -> Result<Vec<String>, Ho
 fn pattern(text: &str) -> Result<HostPattern, HostsRefusal> {
     text.parse()
         .map_err(|error: belljar_net::PatternError| HostsRefusal::Malformed(error.to_string()))
-}
-
-/// The patterns of hosts that were given as text.
-///
-/// # Errors
-/// One of them is none.
-pub fn host_patterns(texts: &[String]) -> Result<Vec<HostPattern>, RunError> {
-    let read = |text: &String| {
-        text.parse().map_err(|error: belljar_net::PatternError| {
-            RunError::new(ErrorCode::RequestInvalid, format!("the host {error}"))
-                .with_hint(PATTERNS)
-        })
-    };
-    texts.iter().map(read).collect()
 }

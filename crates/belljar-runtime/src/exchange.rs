@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use crate::{
     ToolLink,
     connection::{CellReader, CellWriter, GuestConnection},
-    fetches::{FetchJob, FetchReplyTo, FetchServer},
+    fetches::{self, FetchJob, FetchReplyTo, FetchServer},
     guest_state::GuestState,
     run::EndCause,
     transcript::{TooMuchOutput, Transcript},
@@ -67,21 +67,29 @@ pub(crate) async fn exchange(
         false => AskRoute::NoTools(own_inputs.clone()),
     };
     // The journal of a durable run has its fetches.
-    let fetching = match durable {
-        Some(_) => FetchRoute::Journal(asks),
-        None => FetchRoute::AtOnce(own_fetches),
+    let fetching = match (&durable, &fetches) {
+        (Some(_), _) => FetchRoute::Journal(asks),
+        (None, Some(_)) => FetchRoute::AtOnce(own_fetches),
+        (None, None) => FetchRoute::NoHosts(own_inputs.clone()),
     };
     let open = OpenCalls::new(limits);
     let queue = InputQueue::new(&open, limits);
     let calls = CallRouter { tools: &tools, fetches: &fetching, open: &open };
-    let server = FetchServer { client: fetches, jobs, inputs: own_inputs };
+    let has_fetches = durable.is_some() || fetches.is_some();
+    let server = has_fetches.then(|| FetchServer { client: fetches, jobs, inputs: own_inputs });
+    let serving = async {
+        match server {
+            Some(server) => server.serve().await,
+            None => future::pending().await,
+        }
+    };
     // In parallel: a guest that does not read must not stop the host from reading.
     tokio::select! {
         // The last events of the guest come before a stop of the bridge.
         biased;
         cause = receive_events(reader, limits, calls, transcript, reports) => cause,
         cause = send_inputs(writer, inputs, queue) => cause,
-        never = server.serve() => never,
+        cause = serving => cause,
     }
 }
 
@@ -284,6 +292,8 @@ enum FetchRoute {
     /// To the bridge, which keeps the journal of the run.
     Journal(mpsc::UnboundedSender<GuestAsk>),
     AtOnce(mpsc::UnboundedSender<FetchJob>),
+    /// The run was granted no host: every fetch fails at once, through this channel.
+    NoHosts(mpsc::UnboundedSender<Result<Command, StopReason>>),
 }
 
 impl FetchRoute {
@@ -291,6 +301,7 @@ impl FetchRoute {
         match self {
             Self::Journal(bridge) => drop(bridge.send(GuestAsk::Fetch(ask))),
             Self::AtOnce(jobs) => drop(jobs.send(FetchJob::Step(ask, FetchReplyTo::Guest))),
+            Self::NoHosts(replies) => fetches::refuse(replies, ask.call),
         }
     }
 
@@ -298,6 +309,8 @@ impl FetchRoute {
         match self {
             Self::Journal(bridge) => drop(bridge.send(GuestAsk::FetchCancelled(fetch))),
             Self::AtOnce(jobs) => drop(jobs.send(FetchJob::Cancel(fetch))),
+            // It has failed already.
+            Self::NoHosts(_) => {}
         }
     }
 }

@@ -4,11 +4,11 @@
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
-use belljar_contract::{ErrorCode, MissingKind};
+use belljar_contract::{ErrorCode, Grant};
 use belljar_net::{FetchAnswer, FetchClient, FetchFailure, OutgoingRequest, RequestContent};
 use belljar_wire::{
-    Command, FetchAsk, FetchBody, FetchHead, FetchRequest, FetchStep, StopReason, ToolFault,
-    ToolReply,
+    Command, FetchAsk, FetchBody, FetchHead, FetchReply, FetchRequest, FetchStep, StopReason,
+    ToolFault, ToolReply,
 };
 use tokio::{
     sync::{mpsc, oneshot},
@@ -28,13 +28,13 @@ pub(crate) enum FetchJob {
 }
 
 /// A step under way, and its reply.
-type StepTaken = Pin<Box<dyn Future<Output = Result<Vec<u8>, ToolFault>> + Send>>;
+type StepTaken = Pin<Box<dyn Future<Output = Result<FetchReply, ToolFault>> + Send>>;
 
 /// The receiver of the reply to a step.
 #[derive(Debug)]
 pub(crate) enum FetchReplyTo {
     Guest,
-    Bridge(oneshot::Sender<Result<Vec<u8>, ToolFault>>),
+    Bridge(oneshot::Sender<Result<FetchReply, ToolFault>>),
 }
 
 /// Takes the steps of a run's fetches, many at a time.
@@ -86,7 +86,7 @@ impl FetchServer {
         steps.spawn(async move { reply(&replies, call, to, taken.await) });
     }
 
-    fn reply(&self, call: u32, to: FetchReplyTo, outcome: Result<Vec<u8>, ToolFault>) {
+    fn reply(&self, call: u32, to: FetchReplyTo, outcome: Result<FetchReply, ToolFault>) {
         reply(&self.inputs, call, to, outcome);
     }
 }
@@ -100,13 +100,12 @@ fn take(client: Arc<FetchClient>, call: u32, step: FetchStep) -> StepTaken {
         }
         FetchStep::Send { fetch, is_last, piece } => Box::pin(async move {
             let sent = client.send(fetch, piece.into(), is_last).await;
-            sent.map(|()| Vec::new()).map_err(fault)
+            sent.map(|()| FetchReply::default()).map_err(fault)
         }),
-        FetchStep::Read { fetch } => {
-            Box::pin(
-                async move { client.read(fetch).await.map(|piece| piece.to_vec()).map_err(fault) },
-            )
-        }
+        FetchStep::Read { fetch } => Box::pin(async move {
+            let piece = client.read(fetch).await.map_err(fault)?;
+            Ok(FetchReply { head: None, bytes: piece.to_vec() })
+        }),
     }
 }
 
@@ -114,7 +113,7 @@ fn reply(
     inputs: &mpsc::UnboundedSender<Result<Command, StopReason>>,
     call: u32,
     to: FetchReplyTo,
-    outcome: Result<Vec<u8>, ToolFault>,
+    outcome: Result<FetchReply, ToolFault>,
 ) {
     // Whoever waited for it may be gone.
     match to {
@@ -122,7 +121,7 @@ fn reply(
             let _ = bridge.send(outcome);
         }
         FetchReplyTo::Guest => {
-            let outcome = outcome.map_err(|fault| fault.to_json());
+            let outcome = outcome.map(FetchReply::into_body).map_err(|fault| fault.to_json());
             let _ = inputs.send(Ok(Command::ToolReply(ToolReply { call, now_ms: None, outcome })));
         }
     }
@@ -139,9 +138,10 @@ fn net_request(request: FetchRequest) -> OutgoingRequest {
     OutgoingRequest { method, url, headers, content, timeout }
 }
 
-fn head_of(answer: FetchAnswer) -> Vec<u8> {
+fn head_of(answer: FetchAnswer) -> FetchReply {
     let FetchAnswer { status, status_text, headers, is_whole } = answer;
-    FetchHead { status, status_text, headers, is_whole }.with_body(b"")
+    let head = FetchHead { status, status_text, headers, is_whole };
+    FetchReply { head: Some(head), bytes: Vec::new() }
 }
 
 /// The fault that the code sees.
@@ -158,11 +158,16 @@ fn fault(failure: FetchFailure) -> ToolFault {
         FetchFailure::Refused { message, missing } => {
             let fault = ToolFault::new(ErrorCode::PermissionNetwork, message);
             match missing {
-                Some(host) => fault.with_missing(MissingKind::Net, host),
+                Some(host) => fault.with_missing(Grant::Net, host),
                 None => fault,
             }
         }
     }
+}
+
+/// Answers a step of the guest's in a run that was granted no host.
+pub(crate) fn refuse(inputs: &mpsc::UnboundedSender<Result<Command, StopReason>>, call: u32) {
+    reply(inputs, call, FetchReplyTo::Guest, Err(no_hosts()));
 }
 
 fn no_hosts() -> ToolFault {

@@ -70,6 +70,21 @@ pub(crate) struct OpenWorkspace {
     pub(crate) kept: Vec<PathBuf>,
 }
 
+impl CheckedGrants {
+    fn give_network(&mut self, reach: RunReach) {
+        self.guest.network = reach.network;
+        if reach.network == GuestNetwork::Sockets {
+            // The caller's own value counts: a program may need another form of it.
+            for (name, value) in network::variables() {
+                self.guest.env.entry(name).or_insert(value);
+            }
+            let authority = reach.authority.as_ref();
+            self.cell.authority = authority.map(|authority| authority.certificate_pem());
+        }
+        self.network = reach;
+    }
+}
+
 /// Checks the grants of a request against paths that no guest may reach. Reads the file system.
 pub(crate) fn check(
     request: &RunRequest,
@@ -91,15 +106,9 @@ pub(crate) fn check(
         ..CheckedGrants::default()
     };
     check_names(request)?;
-    checked.network = network::reach(&grants.net, request.engine(), network)?;
-    checked.guest.network = checked.network.network;
-    if checked.guest.network == GuestNetwork::Sockets {
-        // The caller's own value counts: a program may need another form of it.
-        for (name, value) in network::variables() {
-            checked.guest.env.entry(name).or_insert(value);
-        }
-        let authority = checked.network.authority.as_ref();
-        checked.cell.authority = authority.map(|authority| authority.certificate_pem());
+    if !grants.net.is_empty() {
+        let reach = network::reach(&grants.net, request.engine(), network)?;
+        checked.give_network(reach);
     }
     let protected = match request.has_host_files() {
         true => protected.iter().chain(&survey.protected).cloned().collect(),

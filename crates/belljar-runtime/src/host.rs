@@ -15,7 +15,7 @@ use belljar_contract::{
     EngineName, ErrorCode, LimitExcess, Limits, RunError, RunId, RunRequest, RunResult,
 };
 use belljar_jail::{CellKind, NetworkAccess, ZygotePlan};
-use belljar_net::NetRules;
+use belljar_net::NetPolicy;
 use belljar_wire::{GuestGrants, GuestNetwork};
 use tokio::{
     sync::{Semaphore, SemaphorePermit, oneshot},
@@ -24,7 +24,7 @@ use tokio::{
 
 use crate::{
     EngineSource, LaunchError, Listener, ToolLink, ZygoteKind,
-    cell::Cell,
+    cell::{Cell, CellSockets},
     cell_limits::{cell_limits, parked_limits},
     files::{AbandonOnDrop, CollectedFiles, Leftovers},
     grants::{self, CheckedGrants, OpenWorkspace},
@@ -185,7 +185,11 @@ impl Host {
         mut abort: Pin<&mut impl Future<Output = ()>>,
     ) -> Result<ReturnedValue, RunError> {
         let AdmittedRun { mut cell, permit, pool, guest, workspace, written, network } = run;
-        let mut network = start_network(&mut cell, network, options, request.limits)?;
+        let sockets = cell.body.take_listener();
+        let mut network = match network.network == GuestNetwork::None && sockets.is_none() {
+            true => None,
+            false => Some(start_network(sockets, &network, options, request.limits)?),
+        };
         if let Some(lines) = network.as_mut().and_then(RunNetwork::lines) {
             result.transcript.take_lines_of(lines);
         }
@@ -334,11 +338,11 @@ impl Host {
         &self,
         request: &RunRequest,
         zygote: ZygoteKind,
-        rules: Option<Arc<NetRules>>,
+        policy: Option<NetPolicy>,
     ) -> Result<(Arc<Pool>, CheckedGrants, Vec<WrittenTree>), RunError> {
         self.admit(request, &request.limits)?;
         let survey = self.survey(request).await?;
-        let network = NetworkOptions { rules, ..NetworkOptions::default() };
+        let network = NetworkOptions { policy, ..NetworkOptions::default() };
         let engines = &*self.pools.engines;
         let checked = grants::check(request, engines, &self.protected, &survey, &network)?;
         let pool = self.pools.get(zygote, network::access(checked.network.network)).await;
@@ -399,17 +403,13 @@ impl Host {
 
 /// Starts the network of a run that may reach hosts.
 fn start_network(
-    cell: &mut Cell,
-    reach: RunReach,
+    sockets: Option<CellSockets>,
+    reach: &RunReach,
     options: NetworkOptions,
     limits: Limits,
-) -> Result<Option<RunNetwork>, RunError> {
-    let sockets = cell.body.take_listener();
-    if sockets.is_none() && reach.network == GuestNetwork::None {
-        return Ok(None);
-    }
-    let started = RunNetwork::start(sockets, &reach, options, limits);
-    started.map(Some).map_err(|error| network::not_started(&error))
+) -> Result<RunNetwork, RunError> {
+    let started = RunNetwork::start(sockets, reach, options, limits);
+    started.map_err(|error| network::not_started(&error))
 }
 
 /// Refills the pool for a cell that was taken. A short run refills when it ends and drops the sender, so that

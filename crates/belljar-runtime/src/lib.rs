@@ -44,14 +44,24 @@ pub use host::{Host, HostConfig, RunOptions};
 pub use ids::run_id;
 pub use launch_error::LaunchError;
 pub use machine::maximum_limits_here;
-pub use network::{NetworkOptions, SocketAccess};
+pub use network::{NetworkOptions, PATTERNS, SocketAccess, host_patterns};
 pub use session::{
     CellSession, CheckpointSnapshot, FileError, MAX_CHECKPOINTS, MAX_SESSIONS, NewCheckpoint,
     SessionEnding, SessionPhase, SessionSnapshot, SessionSpec, most_sessions,
 };
 pub use tools::{
-    BridgeLink, Durable, FetchAsk, FetchSender, GuestAsk, GuestInput, InputSender, StopReason,
-    ToolCall, ToolFault, ToolLink, ToolReply,
+    BridgeLink, Durable, FetchAsk, FetchReply, FetchSender, GuestAsk, GuestInput, InputSender,
+    StopReason, ToolCall, ToolFault, ToolLink, ToolReply,
 };
 pub use transcript::Listener;
 pub use zygote::ZygoteProgram;
+
+#[cfg(test)]
+#[path = "../../belljar-testing/shared/skip.rs"]
+mod skip;
+
+/// Whether to skip a test because only root can run it.
+#[cfg(test)]
+fn not_root() -> bool {
+    !rustix::process::geteuid().is_root() && skip::skip("this test needs root")
+}

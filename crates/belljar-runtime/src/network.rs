@@ -17,8 +17,8 @@ use belljar_contract::{Audience, EngineName, ErrorCode, Limits, RunError};
 use belljar_jail::{NetworkAccess, PROXY_PORT};
 use belljar_net::{
     BelljarPorts, ConnectionApprover, ConnectionEvent, ConnectionLog, ConnectionOutcome,
-    FetchClient, HostPattern, LogFailure, NetLimits, NetPolicy, NetRefusal, NetRules, NoApprover,
-    ProxyContext, RunAuthority, RunConnections, SystemResolver, TlsClient,
+    FetchClient, HostPattern, LogFailure, NetLimits, NetPolicy, NetRefusal, NoApprover,
+    PatternError, ProxyContext, RunAuthority, RunConnections, SystemResolver, TlsClient,
 };
 use belljar_wire::GuestNetwork;
 use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_send_buffer_size};
@@ -68,8 +68,9 @@ pub enum SocketAccess {
 /// The network of a run, beside the hosts that its request names.
 #[derive(Debug, Clone, Default)]
 pub struct NetworkOptions {
-    /// The rules of the host. Without them, exactly the hosts of the request may be reached.
-    pub rules: Option<Arc<NetRules>>,
+    /// What the rules of the host say about the hosts of the request. Without it, exactly those hosts may be
+    /// reached.
+    pub policy: Option<NetPolicy>,
     /// Receives a report of each connection.
     pub log: Option<Arc<dyn ConnectionLog>>,
     /// Asks a person about what the rules do not allow by themselves. Without one, it is refused.
@@ -112,7 +113,10 @@ pub(crate) fn reach(
     engine: EngineName,
     options: &NetworkOptions,
 ) -> Result<RunReach, RunError> {
-    let policy = policy(hosts, options)?;
+    let policy = match &options.policy {
+        Some(policy) => policy.clone(),
+        None => NetPolicy::of_patterns(host_patterns(hosts)?),
+    };
     let has_sockets = engine.row().opens_connections && options.sockets == SocketAccess::Allowed;
     let network = match (policy.is_empty(), has_sockets) {
         (true, _) => GuestNetwork::None,
@@ -128,19 +132,21 @@ pub(crate) fn reach(
     Ok(RunReach { policy, network, authority: authority.map(Arc::new) })
 }
 
-/// The hosts of a request, as far as the rules of the host go.
-fn policy(hosts: &[String], options: &NetworkOptions) -> Result<NetPolicy, RunError> {
-    let patterns = hosts.iter().map(|text| {
-        text.parse::<HostPattern>().map_err(|error| {
+/// How to write hosts, for messages.
+pub const PATTERNS: &str = "name hosts as example.org, *.example.org, 192.0.2.1 or [2001:db8::1], each with or without :PORT";
+
+/// The patterns of hosts that were given as text.
+///
+/// # Errors
+/// One of them is none.
+pub fn host_patterns(texts: &[String]) -> Result<Vec<HostPattern>, RunError> {
+    let read = |text: &String| {
+        text.parse().map_err(|error: PatternError| {
             RunError::new(ErrorCode::RequestInvalid, format!("the host {error}"))
-                .with_hint("name hosts as example.org, *.example.org, 192.0.2.1 or [2001:db8::1], each with or without :PORT")
+                .with_hint(PATTERNS)
         })
-    });
-    let granted = patterns.collect::<Result<Vec<_>, _>>()?;
-    Ok(match &options.rules {
-        Some(rules) => NetPolicy::new(granted, rules.clone()),
-        None => NetPolicy::of_patterns(granted),
-    })
+    };
+    texts.iter().map(read).collect()
 }
 
 /// The network that a cell needs. For what its host does, it needs none.

@@ -6,7 +6,7 @@
 use belljar_contract::ErrorCode;
 use belljar_wire::Command;
 pub use belljar_wire::{
-    Durable, FetchAsk, GuestAsk, GuestInput, StopReason, ToolCall, ToolFault, ToolReply,
+    Durable, FetchAsk, FetchReply, GuestAsk, GuestInput, StopReason, ToolCall, ToolFault, ToolReply,
 };
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -68,11 +68,11 @@ impl ToolLink {
 }
 
 impl FetchSender {
-    /// Takes a step, and returns the body of its reply.
+    /// Takes a step, and returns its reply.
     ///
     /// # Errors
     /// The step did not succeed, or the run is over.
-    pub async fn perform(&self, ask: FetchAsk) -> Result<Vec<u8>, ToolFault> {
+    pub async fn perform(&self, ask: FetchAsk) -> Result<FetchReply, ToolFault> {
         let (reply, answered) = oneshot::channel();
         let _ = self.0.send(FetchJob::Step(ask, FetchReplyTo::Bridge(reply)));
         let over = || Err(ToolFault::new(ErrorCode::FetchFailed, "the run is over"));

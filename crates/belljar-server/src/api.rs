@@ -33,6 +33,7 @@ use crate::{
     backend::Backend,
     gateway::Gateway,
     http::{ConcurrencyLimit, HttpLimits},
+    storage,
 };
 use error::ApiError;
 
@@ -125,7 +126,7 @@ pub(crate) async fn healthz<B: Backend>(State(api): State<Api<B>>) -> impl IntoR
 async fn metrics<B: Backend>(State(api): State<Api<B>>) -> impl IntoResponse {
     let kind = [(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
     let sizes = api.backend().storage_sizes().await;
-    let sizes = sizes.map(|sizes| sizes.text()).unwrap_or_default();
+    let sizes = sizes.as_ref().map(storage::metrics).unwrap_or_default();
     (kind, api.gateway.shared.metrics.text() + &sizes)
 }
 

@@ -40,7 +40,7 @@ pub trait Backend: Sessions + Records + WorkflowBackend {
         approval_id: &ApprovalId,
         verdict: Verdict,
         by: &str,
-    ) -> impl Future<Output = Result<DecisionReport, DecisionError>> + Send;
+    ) -> impl Future<Output = Result<DecisionReport, DecisionRefusal>> + Send;
 
     /// The `k` tools nearest to the intent, best first, and the servers that did not list their
     /// tools in time.
@@ -245,7 +245,7 @@ pub struct DecisionReport {
 /// data. This crate does not know the store, and a client acts on one of four faults.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
-pub struct DecisionError {
+pub struct DecisionRefusal {
     /// The fault that a client can act on.
     pub fault: DecisionFault,
     /// The cause, with the id of the approval.

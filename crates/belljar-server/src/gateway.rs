@@ -27,9 +27,9 @@ use crate::{
     metrics::ServerMetrics,
     names::{NameError, sort_out},
     recent::RecentRuns,
+    reported_questions::ReportedQuestions,
     resources,
     token::random_bytes,
-    told::ToldQuestions,
     tools,
     traces::Traces,
 };
@@ -65,7 +65,7 @@ pub struct Gateway<B> {
 pub(crate) struct GatewayState<B> {
     pub(crate) backend: Arc<B>,
     pub(crate) runs: LiveRuns,
-    pub(crate) told: ToldQuestions,
+    pub(crate) told: ReportedQuestions,
     pub(crate) recent: RecentRuns,
     pub(crate) metrics: Arc<ServerMetrics>,
     pub(crate) traces: Option<Traces>,
@@ -95,7 +95,7 @@ impl<B: Backend> Gateway<B> {
         backend.measure_with(BackgroundMeter::new(Arc::clone(&metrics), traces.clone()));
         let stopping = CancellationToken::new();
         let shared = GatewayState {
-            told: ToldQuestions::default(),
+            told: ReportedQuestions::default(),
             backend,
             runs,
             recent,

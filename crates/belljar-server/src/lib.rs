@@ -25,6 +25,7 @@ mod names;
 mod pictures;
 mod recent;
 mod records;
+mod reported_questions;
 mod request;
 mod request_id;
 mod resources;
@@ -34,15 +35,15 @@ mod start;
 mod stdio;
 mod storage;
 mod token;
-mod told;
 mod tools;
 mod traces;
 mod unambiguous;
 mod workflows;
 
 pub use backend::{
-    ApprovalRequest, Backend, DecisionError, DecisionFault, DecisionReport, EndRun, MissingServer,
-    PassThrough, PendingRun, RunReport, RunReporter, RunState, SearchError, ToolMatch, ToolsFound,
+    ApprovalRequest, Backend, DecisionFault, DecisionRefusal, DecisionReport, EndRun,
+    MissingServer, PassThrough, PendingRun, RunReport, RunReporter, RunState, SearchError,
+    ToolMatch, ToolsFound,
 };
 pub use gateway::{Gateway, ServerOptions};
 pub use guard::{AllowedSources, Auth};
@@ -52,10 +53,9 @@ pub use names::{NameError, is_well_formed};
 pub use records::{EventInfo, Records, RecordsError, RunInfo, StoredBlob};
 pub use request::{RequestError, decode_execute};
 pub use sessions::{
-    CheckpointInfo, CheckpointTaken, FileContent, FileList, SessionError, SessionRequest, Sessions,
+    CheckpointInfo, CheckpointTaken, FileContent, FileList, SessionError, Sessions,
 };
 pub use stdio::{StdioError, serve_stdio, serve_streams};
-pub use storage::StorageSizes;
 pub use token::{BearerToken, TokenError};
 pub use traces::{TraceCollector, Traces};
 pub use workflows::{

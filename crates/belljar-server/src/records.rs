@@ -2,12 +2,12 @@
 
 use std::future::Future;
 
-use belljar_contract::{RecordedWork, RunId, RunStatus};
+use belljar_contract::{RecordedWork, RunId, RunStatus, StoreSizes};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::{backend::ApprovalRequest, storage::StorageSizes};
+use crate::backend::ApprovalRequest;
 
 /// Reads runs, approvals and events from the project's store.
 pub trait Records: Send + Sync + 'static {
@@ -44,7 +44,7 @@ pub trait Records: Send + Sync + 'static {
     }
 
     /// The sizes of the store, if there is one.
-    fn storage_sizes(&self) -> impl Future<Output = Option<StorageSizes>> + Send {
+    fn storage_sizes(&self) -> impl Future<Output = Option<StoreSizes>> + Send {
         std::future::ready(None)
     }
 }

@@ -316,7 +316,9 @@ impl ArgumentFields {
 
     pub(crate) fn language(&mut self) -> Result<Option<Language>, RequestError> {
         let read = |value: &Value| Language::from_name(value.as_str()?);
-        self.typed("language", Language::NAMES, read)
+        static NAMES: LazyLock<String> =
+            LazyLock::new(|| Language::one_of(|language| language.to_string()));
+        self.typed("language", &NAMES, read)
     }
 
     pub(crate) fn engine(&mut self) -> Result<Option<EngineName>, RequestError> {

@@ -7,12 +7,10 @@
 use std::{fmt, future::Future, pin::Pin};
 
 use belljar_contract::{
-    CheckpointId, EngineName, ExecuteRequest, GrantsRequest, Language, LimitsRequest, SessionFile,
-    SessionId, SessionInfo, WorkspaceRequest, object_or_default, optional_object,
-    optional_whole_number,
+    CheckpointId, ExecuteRequest, SessionFile, SessionId, SessionInfo, SessionRequest,
 };
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use tokio::io::AsyncRead;
 
 use crate::backend::{RunReport, RunReporter};
@@ -110,33 +108,6 @@ pub trait Sessions: Send + Sync + 'static {
         id: &SessionId,
         path: &str,
     ) -> impl Future<Output = Result<(), SessionError>> + Send;
-}
-
-/// A session as a client asks for it.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct SessionRequest {
-    /// The language of its code; that of its engine, or TypeScript, if absent.
-    pub language: Option<Language>,
-    /// The engine of all its runs; the usual one for its language if absent.
-    pub engine: Option<EngineName>,
-    /// The access that its runs need.
-    #[serde(deserialize_with = "object_or_default")]
-    #[schemars(with = "Option<GrantsRequest>")]
-    pub grants: GrantsRequest,
-    /// The limits of the session; a run in it may ask for less.
-    #[serde(deserialize_with = "object_or_default")]
-    #[schemars(with = "Option<LimitsRequest>")]
-    pub limits: LimitsRequest,
-    /// The directory it works on, copy-on-write, at `/work`; never committed by itself.
-    #[serde(deserialize_with = "optional_object")]
-    pub workspace: Option<WorkspaceRequest>,
-    /// The session ends after so many seconds without a call; 15 minutes if absent.
-    #[serde(deserialize_with = "optional_whole_number")]
-    pub idle_seconds: Option<u64>,
-    /// The session ends after so many seconds, used or not; the host's default if absent.
-    #[serde(deserialize_with = "optional_whole_number")]
-    pub lifetime_seconds: Option<u64>,
 }
 
 /// A checkpoint that was taken.

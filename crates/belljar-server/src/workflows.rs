@@ -367,13 +367,3 @@ impl WorkflowRequest {
         }
     }
 }
-
-/// The longest id of a workflow or a command that a client may choose.
-pub(crate) const MAX_ID: usize = 64;
-
-/// Whether a client may choose this id: it appears in paths, and in lists that people read.
-pub(crate) fn is_fit_for_id(id: &str) -> bool {
-    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
-    let starts = id.bytes().next().is_some_and(|first| first.is_ascii_alphanumeric());
-    starts && id.len() <= MAX_ID && id.bytes().all(allowed)
-}

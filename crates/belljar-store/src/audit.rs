@@ -6,11 +6,12 @@
 
 use belljar_contract::RunId;
 use rusqlite::{Connection, Row};
+use serde::Serialize;
 
 use crate::{Store, StoreError};
 
-/// The record of one tool call.
-#[derive(Debug, Clone, PartialEq)]
+/// The record of one tool call. `belljar audit --json` shows it as it is.
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct AuditRow {
     /// The run that made the call.
     pub run_id: RunId,

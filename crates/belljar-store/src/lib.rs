@@ -35,16 +35,16 @@ pub use approvals::{
     Approval, ApprovalState, Approvals, ConsentTerms, DecideError, GivenRule, NewApproval,
 };
 pub use audit::{AuditFilter, AuditId, AuditRow, SENT};
+pub use belljar_contract::{RecordKind, StoreSizes};
 pub use error::{StoreError, Trouble};
 pub use events::StoredEvent;
 pub use journal::JournalRow;
-pub use kinds::RecordKind;
 pub use open::{FILE_NAME, PriorFile};
 pub use prune::{Prune, PruneReport};
 pub use runs::{ClaimReason, Lease, NewRun, RunRecord, RunSummary, UnfinishedRun};
 pub use sessions::{NewSession, SessionEnd, SessionRecord};
 pub use store::{Store, StoreOptions, WriteCounts};
-pub use upkeep::{ShrinkMode, StoreSizes};
+pub use upkeep::ShrinkMode;
 pub use workflows::{
     CheckpointRow, CommandRow, GiveBack, IntentChange, IntentRow, LeaseRequest, LoadedWorkflow,
     NewWorkflowRow, QueuedCommand, ResumeExclusions, SentCommand, WorkflowBatch, WorkflowEventRow,

@@ -14,8 +14,9 @@ use std::{
 use rusqlite::{Connection, backup::Backup};
 
 use crate::{
-    RecordKind, Store, StoreError,
+    RecordKind, Store, StoreError, StoreSizes,
     blobs::unsigned,
+    kinds::kind_of_table,
     open::{connect, log_of},
 };
 
@@ -23,19 +24,6 @@ use crate::{
 pub(crate) const INCREMENTAL: i64 = 2;
 /// How long emptying the log waits for readers; writers wait meanwhile.
 const CHECKPOINT_TIMEOUT: Duration = Duration::from_millis(250);
-
-/// The size of a store, by kind of record.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct StoreSizes {
-    /// Bytes of pages by kind of record; every kind has an entry.
-    pub kinds: BTreeMap<RecordKind, u64>,
-    /// Bytes of the database file.
-    pub file: u64,
-    /// Bytes of its write-ahead log.
-    pub log: u64,
-    /// Bytes of unused pages in the file.
-    pub free: u64,
-}
 
 /// How unused pages are given back to the file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +47,7 @@ impl Store {
             let mut rows = statement.query([])?;
             while let Some(row) = rows.next()? {
                 let table: String = row.get(0)?;
-                let kind = RecordKind::of_table(&table);
+                let kind = kind_of_table(&table);
                 *kinds.entry(kind).or_default() += unsigned(row.get(1)?);
             }
             let Pages { size, free, .. } = Pages::of(connection)?;

@@ -26,6 +26,19 @@ pub fn crash_points(_arguments: TokenStream, test: TokenStream) -> TokenStream {
     guarded("if crate::no_crash_points() { return; }", test)
 }
 
+/// Leaves a test to the child that a test of root starts as an ordinary user; calls
+/// `crate::left_to_child`.
+#[proc_macro_attribute]
+pub fn in_child(_arguments: TokenStream, test: TokenStream) -> TokenStream {
+    guarded("if crate::left_to_child() { return; }", test)
+}
+
+/// Leaves a test out of such a child, because its parent runs it; calls `crate::left_to_parent`.
+#[proc_macro_attribute]
+pub fn in_parent(_arguments: TokenStream, test: TokenStream) -> TokenStream {
+    guarded("if crate::left_to_parent() { return; }", test)
+}
+
 fn guarded(guard: &str, test: TokenStream) -> TokenStream {
     let mut tokens: Vec<TokenTree> = test.into_iter().collect();
     let body = match tokens.pop() {

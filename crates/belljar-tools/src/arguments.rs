@@ -12,17 +12,17 @@ mod range;
 
 use std::collections::HashMap;
 
+use belljar_catalogue::{
+    pointed,
+    spelling::{fold, nearest},
+};
 use serde_json::{Map, Value};
 
 pub use canonical::{CallArguments, UnreadableArguments, read};
 pub(crate) use canonical::{ReadArguments, is_recorded_as};
 pub use fault::{ArgumentFault, FaultKind};
 
-use crate::{
-    Tool,
-    schema::pointed,
-    spelling::{fold, nearest},
-};
+use crate::Tool;
 
 /// Steps one check may take; the rest is left to the server.
 const MAX_STEPS: usize = 200_000;

@@ -11,22 +11,20 @@ mod bridge;
 mod crash;
 mod decisions;
 mod local;
-mod names;
 mod record;
 mod replay;
 mod results;
-mod schema;
 mod search;
 mod servers;
-mod shape;
-mod spelling;
-mod types;
 mod upstream;
-mod visible;
 
 pub use arguments::{
     ArgumentFault, CallArguments, FaultKind, UnreadableArguments, check as check_arguments,
     read as read_arguments, validate,
+};
+pub use belljar_catalogue::{
+    Catalogue, ResolveError, Style, ValueShape, ValueShapeLimits, ValueShapes, describe,
+    identifier, python, typescript,
 };
 pub use belljar_policy::{
     AcceptedServer, Annotations, Condition, Glob, KeptRules, KeptRulesError, Overrides,
@@ -41,15 +39,12 @@ pub use bridge::{
 pub use crash::crash_point;
 pub use decisions::{Decisions, RecordedVerdict, VerdictError};
 pub use local::{LocalOutcome, LocalServer};
-pub use names::{Catalogue, ResolveError, Style, identifier};
 pub use record::{connection_row, has_connections, sent_row};
 pub use results::{ToolFailure, ToolValue, value_of};
 pub use search::{Finder, Hit, ToolQuery};
 pub use servers::{
     RawServer, ServerConfigError, ServerSpec, Surroundings, TransportSpec, read_mcp_json,
 };
-pub use shape::{ValueShape, ValueShapeLimits};
-pub use types::{ValueShapes, describe, python, typescript};
 pub use upstream::{
     CallTime, ContentBlock, LISTING_TIMEOUT, LimitSource, ServerVersion, ToolAnswer,
     ToolListResult, UpstreamError, Upstreams, WaitStage, WasSent,

@@ -6,6 +6,7 @@
 
 use std::{borrow::Cow, fmt, io};
 
+use belljar_catalogue::is_wrapped;
 use serde::{
     Deserialize, Deserializer, Serialize,
     de::{MapAccess, SeqAccess, Visitor},
@@ -98,12 +99,6 @@ pub fn value_of(
         Some(structured) => ToolValue::Value(unwrapped(structured, output_schema)),
         None => ToolValue::Content(answer.content),
     })
-}
-
-/// Whether a schema says that a server of the FastMCP kind wrapped a value, because structured
-/// content has to be an object, in one with the single field `result`.
-pub(crate) fn is_wrapped(output_schema: &Value) -> bool {
-    output_schema.get("x-fastmcp-wrap-result") == Some(&Value::Bool(true))
 }
 
 fn unwrapped(mut structured: Value, output_schema: Option<&Value>) -> Value {

@@ -15,7 +15,7 @@ use belljar_search::{Document, Index, Key, Parameter, Query, SearchHit, UsageHis
 use belljar_store::{AuditFilter, Store};
 use serde_json::Value;
 
-use crate::{Tool, ToolGrants, names::Catalogue};
+use crate::{Catalogue, Tool, ToolGrants};
 
 /// How many calls of the audit are read to learn which tools are used together.
 const MOST_CALLS: u32 = 5_000;

@@ -1,6 +1,6 @@
 //! An error as a cell reports it.
 
-use belljar_contract::{ErrorCode, MissingGrant, MissingKind, RunError, shortened};
+use belljar_contract::{ErrorCode, Grant, MissingGrant, RunError, shortened};
 use serde::{Deserialize, Serialize};
 
 /// An error as a cell reports it. The host decides what of it to believe.
@@ -66,7 +66,7 @@ impl GuestError {
 
     /// Adds the grant that was missing.
     #[must_use]
-    pub fn with_missing(mut self, kind: MissingKind, name: impl Into<String>) -> Self {
+    pub fn with_missing(mut self, kind: Grant, name: impl Into<String>) -> Self {
         self.missing =
             Some(Box::new(MissingGrant { kind, name: shortened(name.into(), MAX_NAME_BYTES) }));
         self

@@ -48,6 +48,28 @@ pub enum FetchStep {
     },
 }
 
+/// What a step asks for, and so what its reply is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FetchStepKind {
+    /// [`FetchStep::Begin`].
+    Begin,
+    /// [`FetchStep::Send`].
+    Send,
+    /// [`FetchStep::Read`].
+    Read,
+}
+
+impl FetchStep {
+    /// Its kind.
+    pub const fn kind(&self) -> FetchStepKind {
+        match self {
+            Self::Begin(_) => FetchStepKind::Begin,
+            Self::Send { .. } => FetchStepKind::Send,
+            Self::Read { .. } => FetchStepKind::Read,
+        }
+    }
+}
+
 /// A request as guest code wrote it. The host has not checked it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FetchRequest {
@@ -91,6 +113,25 @@ pub struct FetchHead {
     pub headers: Vec<(String, String)>,
     /// Whether the bytes after this line are the whole body.
     pub is_whole: bool,
+}
+
+/// The reply to a step of a fetch, inside the host.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FetchReply {
+    /// The head of the answer, in the reply to [`FetchStep::Begin`].
+    pub head: Option<FetchHead>,
+    /// Bytes of the answer's body.
+    pub bytes: Vec<u8>,
+}
+
+impl FetchReply {
+    /// The body of the frame that the guest gets, which is also what a journal has.
+    pub fn into_body(self) -> Vec<u8> {
+        match self.head {
+            Some(head) => head.with_body(&self.bytes),
+            None => self.bytes,
+        }
+    }
 }
 
 impl FetchHead {

@@ -16,7 +16,10 @@ pub mod text;
 mod tool;
 
 pub use error::GuestError;
-pub use fetch::{FetchAsk, FetchBody, FetchHead, FetchRequest, FetchStep, MAX_PIECE_BYTES};
+pub use fetch::{
+    FetchAsk, FetchBody, FetchHead, FetchReply, FetchRequest, FetchStep, FetchStepKind,
+    MAX_PIECE_BYTES,
+};
 pub use frame::{Caps, DecodeError, Header, MAX_HEAD_BYTES};
 pub use grants::{GuestGrants, GuestNetwork};
 pub use message::{Command, Event, GuestLimits, Message, RunCommand, RunValue};

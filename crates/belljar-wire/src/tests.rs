@@ -6,9 +6,9 @@ use belljar_contract::{ErrorCode, Language, Stream};
 use proptest::prelude::*;
 
 use crate::{
-    Caps, Command, DecodeError, Durable, Event, FetchAsk, FetchBody, FetchHead, FetchRequest,
-    FetchStep, GuestError, GuestGrants, GuestLimits, GuestNetwork, Header, Message, ReadError,
-    RunCommand, RunValue, ToolCall, ToolReply, read_message, write_message,
+    Caps, Command, DecodeError, Durable, Event, FetchAsk, FetchBody, FetchHead, FetchReply,
+    FetchRequest, FetchStep, GuestError, GuestGrants, GuestLimits, GuestNetwork, Header, Message,
+    ReadError, RunCommand, RunValue, ToolCall, ToolReply, read_message, write_message,
 };
 
 const CAPS: Caps = Caps { body_bytes: 1 << 20, text_bytes: 1 << 20 };
@@ -364,4 +364,16 @@ fn the_head_of_an_answer_ends_with_its_line() {
     let (read, at) = FetchHead::parse(&reply).expect("a head");
     assert_eq!((read, &reply[at..]), (head, &b"\n{}"[..]));
     assert_eq!(FetchHead::parse(b"{}"), None);
+}
+
+/// Journals have this text: a run that is replayed reads it again.
+#[test]
+fn the_text_of_an_answer_in_a_journal_stays_as_it_is() {
+    let headers = vec![("a".to_owned(), "\u{ff}".to_owned())];
+    let head = FetchHead { status: 404, status_text: "No".to_owned(), headers, is_whole: true };
+    let reply = FetchReply { head: Some(head), bytes: b"{}".to_vec() };
+    let text = "{\"status\":404,\"status_text\":\"No\",\"headers\":[[\"a\",\"\u{ff}\"]],\"is_whole\":true}\n{}";
+    assert_eq!(reply.into_body(), text.as_bytes());
+    let piece = FetchReply { head: None, bytes: b"piece".to_vec() };
+    assert_eq!(piece.into_body(), b"piece");
 }

@@ -1,6 +1,6 @@
 //! Tool calls between a cell and its host, what a bridge sends back, and what makes a run repeatable.
 
-use belljar_contract::{ErrorCode, MissingGrant, MissingKind, RunError, RunStatus};
+use belljar_contract::{ErrorCode, Grant, MissingGrant, RunError, RunStatus};
 use serde::{Deserialize, Serialize};
 
 use crate::{DecodeError, FetchAsk};
@@ -133,7 +133,7 @@ impl ToolFault {
 
     /// Adds the grant that was missing.
     #[must_use]
-    pub fn with_missing(mut self, kind: MissingKind, name: impl Into<String>) -> Self {
+    pub fn with_missing(mut self, kind: Grant, name: impl Into<String>) -> Self {
         self.missing = Some(Box::new(MissingGrant { kind, name: name.into() }));
         self
     }

@@ -156,14 +156,12 @@ impl QuickJs {
         self.runtime.set_gc_threshold(to_usize(limits.memory_bytes / 4).min(MAX_GC_THRESHOLD));
         let done = self
             .start(script, context, sources.current())
-            .and_then(|body| self.event_loop().run(&body))
-            .and_then(|value| self.end_process(value));
-        let done = self.unless_exited(done).and_then(|value| self.encode(value, limits)).and_then(
-            |done| {
-                let lossy = self.send_state(limits)?;
-                Ok(RunValue { lossy: done.lossy || lossy, ..done })
-            },
-        );
+            .and_then(|body| self.event_loop().run(&body));
+        let done = self.end_process(done).and_then(|value| self.encode(value, limits));
+        let done = done.and_then(|done| {
+            let lossy = self.send_state(limits)?;
+            Ok(RunValue { lossy: done.lossy || lossy, ..done })
+        });
         done.map_err(|failure| {
             let roomy = limits.memory_bytes.saturating_add(SPARE_BYTES);
             self.runtime.set_memory_limit(to_usize(roomy));
@@ -241,25 +239,22 @@ impl QuickJs {
         })
     }
 
-    /// The code is over: its `process` may still have a word, and a status.
+    /// The code is over: unless it failed, its `process` may still have a word, and a status. Code that ended
+    /// itself with status 0 has done what it wanted, and has no value.
     fn end_process(
-        &self,
-        value: Option<Persistent<Value<'static>>>,
-    ) -> Result<Option<Persistent<Value<'static>>>, RunFailure> {
-        let status = self.context.with(|ctx| {
-            let failed = |error| RunFailure::caught(&ctx, error, Occasion::Running, &self.current);
-            self.library.end_process(&ctx).map_err(failed)
-        })?;
-        if status == 0 { Ok(value) } else { Err(RunFailure::Exited(status)) }
-    }
-
-    /// Code that ended itself with status 0 has done what it wanted, and has no value.
-    fn unless_exited(
         &self,
         done: Result<Option<Persistent<Value<'static>>>, RunFailure>,
     ) -> Result<Option<Persistent<Value<'static>>>, RunFailure> {
+        let ended = done.and_then(|value| {
+            let status = self.context.with(|ctx| {
+                let failed =
+                    |error| RunFailure::caught(&ctx, error, Occasion::Running, &self.current);
+                self.library.end_process(&ctx).map_err(failed)
+            })?;
+            if status == 0 { Ok(value) } else { Err(RunFailure::Exited(status)) }
+        });
         self.current.take_exit_status();
-        match done {
+        match ended {
             Err(RunFailure::Exited(0)) => Ok(None),
             other => other,
         }

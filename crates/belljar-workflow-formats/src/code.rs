@@ -77,18 +77,14 @@ fn language(
     options: &FormatOptions,
     notes: &mut Diagnostics<'_>,
 ) -> Option<Language> {
-    let known = match name.to_ascii_lowercase().as_str() {
-        "python" | "python3" | "py" => Language::Python,
-        "typescript" | "ts" => Language::TypeScript,
-        "javascript" | "js" => Language::JavaScript,
-        "bash" | "sh" | "shell" => Language::Bash,
-        other => {
-            let near = near(other, ["python", "typescript", "javascript", "bash"]);
-            let can = "supported languages: python, typescript, javascript, bash";
-            let help = if near.is_empty() { can.to_owned() } else { near };
-            notes.fault(at, format!("the language `{}` is not supported", shortened(name)), help);
-            return None;
-        }
+    let Some(known) = Language::from_name(name) else {
+        let near = near(&name.to_ascii_lowercase(), Language::NAMES);
+        let help = match near.is_empty() {
+            true => format!("supported languages: {}", Language::NAMES.join(", ")),
+            false => near,
+        };
+        notes.fault(at, format!("the language `{}` is not supported", shortened(name)), help);
+        return None;
     };
     // When all code is off, that fault is reported already.
     if known == Language::Bash && options.code == CodeExecution::On {

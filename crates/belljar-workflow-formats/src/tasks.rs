@@ -14,11 +14,11 @@ use super::fault::{Diagnostics, near, shortened};
 use super::fields::{FieldReader, expected, milliseconds, number, text};
 use super::tree::{FileNode, FileTree, Position};
 use super::{FormatOptions, code};
-use belljar_workflow::names_in_expression;
 use belljar_workflow::{
     Action, Backoff, Compensation, Dag, DagSettings, Decider, DecisionPoints, OnError, Reducer,
     Retry, Task,
 };
+use belljar_workflow::{bad_task_id, names_in_expression};
 
 /// The most tasks in a file, nested ones included.
 pub(super) const MAX_TASKS: usize = 10_000;
@@ -161,7 +161,11 @@ impl TaskReader<'_, '_> {
             }
         };
         if let Err(why) = fit_for_id(&id) {
-            self.notes.fault(node.at, format!("`{}` is not a valid id: {why}", shortened(&id)), "");
+            self.notes.fault(
+                node.at,
+                format!("`{}` is not a valid id: it {why}", shortened(&id)),
+                "",
+            );
         }
         let (options, count, names) = (self.options, self.tasks, self.names.clone());
         let (task, count) = self.notes.about(&id, |notes| {
@@ -341,19 +345,10 @@ fn ids(items: &[FileNode]) -> Vec<String> {
     items.iter().filter_map(id).collect()
 }
 
-/// Why a text cannot be an id: ids are parts of the paths of instances.
+/// Why a text cannot be an id in a file: templates of the files quote ids.
 pub(super) fn fit_for_id(id: &str) -> Result<(), &'static str> {
-    if id.is_empty() {
-        return Err("it is empty");
-    }
-    if id.len() > 100 {
-        return Err("it is longer than 100 bytes");
-    }
-    let taken = |letter: char| letter.is_control() || "/[]#~{}\"'\\".contains(letter);
-    if id.contains(taken) || id.trim() != id {
-        return Err("it contains one of / [ ] # ~ { } \" ' \\ or begins or ends with a space");
-    }
-    Ok(())
+    let quote = id.contains(['"', '\'', '\\']);
+    bad_task_id(id).or(quote.then_some("contains one of \" ' \\")).map_or(Ok(()), Err)
 }
 
 /// Reads a condition: an expression, true or false.

@@ -208,19 +208,24 @@ impl Checker<'_> {
     }
 }
 
-/// The fault of an id; some characters are reserved for the paths of instances.
-fn bad_id(id: &str) -> Option<&'static str> {
+/// The fault of an id.
+fn bad_id(id: &str) -> Option<String> {
+    let reserved = || "`end` is reserved: a jump to it ends a loop".to_owned();
+    let fault = bad_task_id(id).map(|why| format!("the id {why}"));
+    fault.or_else(|| (id == "end").then(reserved))
+}
+
+/// Why a text cannot be the id of a task: some characters are reserved for the paths of instances.
+pub fn bad_task_id(id: &str) -> Option<&'static str> {
     if id.is_empty() {
-        return Some("a task needs an id");
+        return Some("is empty");
     }
     if id.len() > 128 {
-        return Some("the id is longer than 128 bytes");
+        return Some("is longer than 128 bytes");
     }
     let taken = |letter: char| letter.is_control() || "/[]#~{}".contains(letter);
-    if id.contains(taken) || id.trim() != id {
-        return Some("the id contains one of / [ ] # ~ { } or begins or ends with a space");
-    }
-    (id == "end").then_some("`end` is reserved: a jump to it ends a loop")
+    let is_odd = id.contains(taken) || id.trim() != id;
+    is_odd.then_some("contains one of / [ ] # ~ { } or begins or ends with a space")
 }
 
 fn join(path: &str, id: &str) -> String {

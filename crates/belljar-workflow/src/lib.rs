@@ -20,7 +20,7 @@ mod template;
 pub mod workflow_store;
 mod workflows;
 
-pub use check::{DagFault, DagFaults, ToolLookup, check};
+pub use check::{DagFault, DagFaults, ToolLookup, bad_task_id, check};
 pub use command::{AGENT, Acknowledgement, DoubtResolution, WorkflowCommand, is_agent};
 pub use dag::{
     Action, AtLimit, Backoff, Code, Compensation, Dag, DagSettings, Decider, DecisionPoints,

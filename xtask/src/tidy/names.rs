@@ -47,6 +47,8 @@ const IRREGULAR: &[&str] = &[
 /// Nouns that look like participles.
 const NOUNS: &[&str] = &[
     "Beginning",
+    "Ending",
+    "Everything",
     "Feed",
     "Finding",
     "Greeting",
@@ -54,8 +56,10 @@ const NOUNS: &[&str] = &[
     "Mapping",
     "Meaning",
     "Posting",
+    "Recording",
     "Scoring",
     "Seed",
+    "Setting",
     "String",
     "Warning",
 ];
@@ -83,6 +87,17 @@ pub(super) struct DeclaredTypes {
 }
 
 impl DeclaredTypes {
+    /// Checks the names of types in a test.
+    pub(super) fn check_test(file: &str, text: &str, faults: &mut Vec<String>) {
+        for (number, line) in text.lines().enumerate() {
+            let name = declared_type(line).map(|(name, _)| name);
+            if let Some(name) = name.filter(|name| is_bare_participle(name)) {
+                let at = format!("{file}:{}", number + 1);
+                faults.push(format!("{at}: `{name}` is a participle; name the thing"));
+            }
+        }
+    }
+
     /// Checks one production file of a crate, and notes the types it declares.
     pub(super) fn check_file(
         &mut self,
@@ -102,7 +117,13 @@ impl DeclaredTypes {
                 check_words(&at, &snake_case(name), faults);
                 if is_visible {
                     let crates = self.crates_by_name.entry(name.to_owned()).or_default();
-                    crates.entry(crate_name.to_owned()).or_insert(at);
+                    match crates.get(crate_name) {
+                        Some(other) if !is_associated(line) => faults.push(format!(
+                            "`{name}` is a type of two files of {crate_name}: {other}, {at}"
+                        )),
+                        Some(_) => {}
+                        None => drop(crates.insert(crate_name.to_owned(), at)),
+                    }
                 }
             } else if let Some(name) = declared_function(line) {
                 check_words(&at, name, faults);
@@ -132,6 +153,11 @@ fn declared_type(line: &str) -> Option<(&str, bool)> {
     })?;
     let name = identifier(rest);
     name.starts_with(char::is_uppercase).then_some((name, visibility))
+}
+
+/// A type that an implementation names, or one that a macro declares.
+fn is_associated(line: &str) -> bool {
+    line.starts_with(' ')
 }
 
 fn declared_function(line: &str) -> Option<&str> {
@@ -206,6 +232,18 @@ mod tests {
             assert_eq!(!faults("crates/one/src/a.rs", text).is_empty(), is_fault, "{text}");
         }
         assert_eq!(faults("crates/one/src/dice.rs", "").len(), 1);
+    }
+
+    #[test]
+    fn a_name_of_two_files_and_a_participle_of_a_test_are_found() {
+        let (mut names, mut faults) = (DeclaredTypes::default(), Vec::new());
+        names.check_file("one", "a.rs", "pub struct Answer;\nstruct Row;", &mut faults);
+        names.check_file("one", "b.rs", "struct Row;", &mut faults);
+        DeclaredTypes::check_test("tests.rs", "struct PausedCell;", &mut faults);
+        assert_eq!(faults, Vec::<String>::new(), "control");
+        names.check_file("one", "b.rs", "pub(crate) enum Answer {}", &mut faults);
+        DeclaredTypes::check_test("tests.rs", "struct Paused;", &mut faults);
+        assert_eq!(faults.len(), 2, "{faults:?}");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use belljar_contract::GrantTable;
+use belljar_contract::{Grant, GrantKey, GrantTable};
 
 use super::{
     super::{ConfigFiles, DefaultsOrder, RawConfig},
@@ -30,21 +30,29 @@ fn allowed(operator: &str, project: &str, flags: GrantTable) -> (GrantTable, Vec
     (table, ignored.iter().map(ToString::to_string).collect())
 }
 
-fn list(names: &[&str]) -> Option<Vec<String>> {
-    Some(names.iter().map(|name| (*name).to_owned()).collect())
+fn table(lists: &[(GrantKey, &[&str])]) -> GrantTable {
+    let mut table = GrantTable::default();
+    for (key, values) in lists {
+        table.state(*key, values.iter().map(|value| (*value).to_owned()).collect());
+    }
+    table
 }
+
+const READ: GrantKey = GrantKey::Of(Grant::Read);
+const WRITE: GrantKey = GrantKey::Of(Grant::Write);
+const ENV: GrantKey = GrantKey::Of(Grant::Env);
+const MODULES: GrantKey = GrantKey::Of(Grant::Modules);
+const COMMANDS: GrantKey = GrantKey::Of(Grant::Commands);
 
 #[test]
 fn a5_the_users_file_and_flags_add_up() {
-    let flags =
-        GrantTable { read: list(&["b"]), commands: list(&["perl"]), ..GrantTable::default() };
+    let flags = table(&[(READ, &["b"]), (COMMANDS, &["perl"])]);
     let user = "read = ['/data/x/../y', 'own']\ncommands = ['git']\nenv = ['A', 'B=c']";
-    let expected = GrantTable {
-        read: list(&["/data/y", "/home/me/own", "/here/b"]),
-        env: list(&["A", "B=c"]),
-        commands: list(&["git", "perl"]),
-        ..GrantTable::default()
-    };
+    let expected = table(&[
+        (READ, &["/data/y", "/home/me/own", "/here/b"]),
+        (ENV, &["A", "B=c"]),
+        (COMMANDS, &["git", "perl"]),
+    ]);
     assert_eq!(allowed(user, "", flags), (expected, Vec::new()));
 }
 
@@ -54,17 +62,17 @@ fn a5_a_project_narrows_and_never_widens() {
                 commands = ['git', 'perl']";
     let project = "read = ['docs', '/data', '/etc']\nwrite = ['.']\nenv = ['B', 'HOME']\n\
                    commands = ['git', 'gcc']\nmodules = ['pickle']\nworkspace = ['.']";
-    let (table, ignored) = allowed(user, project, GrantTable::default());
-    let expected = GrantTable {
-        read: list(&["/data", "/src/app/docs"]),
+    let (both, ignored) = allowed(user, project, GrantTable::default());
+    let expected = table(&[
+        (READ, &["/data", "/src/app/docs"]),
         // Its own directory contains what the user allows.
-        write: list(&["/src/app/out"]),
-        workspace: list(&[]),
-        env: list(&["B=c"]),
-        modules: list(&["pickle"]),
-        commands: list(&["git"]),
-    };
-    assert_eq!(table, expected);
+        (WRITE, &["/src/app/out"]),
+        (GrantKey::Workspace, &[]),
+        (ENV, &["B=c"]),
+        (MODULES, &["pickle"]),
+        (COMMANDS, &["git"]),
+    ]);
+    assert_eq!(both, expected);
     let beyond = [
         ("read", "/etc"),
         ("write", "/src/app"),
@@ -78,13 +86,13 @@ fn a5_a_project_narrows_and_never_widens() {
         assert!(report.starts_with(&start), "{report}");
     }
     // Without a user's word a project allows nothing, but fewer modules; a flag is narrowed, too.
-    let flags = GrantTable { commands: list(&["git", "gcc"]), ..GrantTable::default() };
-    let (table, ignored) = allowed("", "commands = ['git', 'rm']\nread = ['/etc']", flags);
-    assert_eq!((table.commands, table.read), (list(&["git"]), list(&[])));
+    let flags = table(&[(COMMANDS, &["git", "gcc"])]);
+    let (both, ignored) = allowed("", "commands = ['git', 'rm']\nread = ['/etc']", flags);
+    assert_eq!(both, table(&[(COMMANDS, &["git"]), (READ, &[])]));
     assert_eq!(ignored.len(), 2, "{ignored:#?}");
-    let (table, ignored) =
+    let (both, ignored) =
         allowed("modules = ['pickle']", "modules = ['ctypes']", GrantTable::default());
-    assert_eq!((table.modules, ignored.len()), (list(&[]), 1));
+    assert_eq!((both, ignored.len()), (table(&[(MODULES, &[])]), 1));
 }
 
 #[test]

@@ -14,6 +14,8 @@ pub(super) trait GivenField {
     fn is_given(&self) -> bool;
     /// Takes a value of its own kind, and no other.
     fn give(&mut self, value: GrantValue);
+    /// Its value.
+    fn value(&self) -> GrantValue;
 }
 
 /// A field of [`GrantsRequest`](super::GrantsRequest) or [`TaskGrants`](super::TaskGrants).
@@ -44,6 +46,10 @@ macro_rules! given_field {
                 if let GrantValue::$variant(value) = value {
                     *self = value;
                 }
+            }
+
+            fn value(&self) -> GrantValue {
+                GrantValue::$variant(self.clone())
             }
         }
     };
@@ -149,6 +155,21 @@ fn ask_for_names(names: &[String], kind: GrantKind) -> GrantAsk<'_> {
         GrantKind::Tools => GrantAsk::Tools(names),
         GrantKind::Paths | GrantKind::Hosts | GrantKind::Names | GrantKind::Switch => {
             GrantAsk::Value(GrantValue::Names(names.to_vec()))
+        }
+    }
+}
+
+impl GrantValue {
+    /// Its JSON in a request.
+    ///
+    /// # Errors
+    /// A path is not UTF-8 text.
+    pub fn to_json(&self) -> Result<Value, serde_json::Error> {
+        match self {
+            Self::Paths(paths) => serde_json::to_value(paths),
+            Self::Variables(variables) => serde_json::to_value(variables),
+            Self::Names(names) => serde_json::to_value(names),
+            Self::Switch(is_on) => serde_json::to_value(is_on),
         }
     }
 }

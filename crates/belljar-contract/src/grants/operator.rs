@@ -3,69 +3,100 @@
 //! Invariant: [`GrantTable::narrowed_by`] never adds to what there is.
 
 use std::{
-    fmt, mem,
+    collections::BTreeMap,
+    fmt,
     path::{Component, Path, PathBuf},
 };
 
-use super::contained;
+use super::{Grant, GrantKind, contained};
 use crate::operator_phrase;
 
-macro_rules! grant_lists {
-    ($($(#[doc = $doc:literal])* $field:ident,)*) => {
-        /// The values that clients may ask for; `None` if none are stated.
-        #[derive(Debug, Clone, Default, PartialEq, Eq)]
-        pub struct GrantTable {
-            $($(#[doc = $doc])* pub $field: Option<Vec<String>>,)*
-        }
-
-        impl GrantTable {
-            /// The keys of the table, each with its list.
-            pub fn columns(&mut self) -> Vec<(&'static str, &mut Option<Vec<String>>)> {
-                vec![$((stringify!($field), &mut self.$field),)*]
-            }
-        }
-    };
-}
-
-grant_lists! {
-    /// Paths that clients may ask to read.
-    read,
-    /// Paths that clients may ask to change.
-    write,
+/// A key under `[grants]`: a grant with an operator's key, or the workspaces, which are no grant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum GrantKey {
+    /// Values of a grant.
+    Of(Grant),
     /// Directories that clients may work on, copy-on-write.
-    workspace,
-    /// Variables of the operator, `NAME` or `NAME=VALUE`.
-    env,
-    /// Python modules; if not stated, clients may ask for any.
-    modules,
-    /// Commands beyond the default set.
-    commands,
+    Workspace,
 }
 
-/// The key whose values are variables.
-const VARIABLES: &str = "env";
-/// The key that allows everything if it is not stated.
-const MODULES: &str = "modules";
+impl From<Grant> for GrantKey {
+    fn from(grant: Grant) -> Self {
+        Self::Of(grant)
+    }
+}
+
+impl GrantKey {
+    /// Every key there is; those of paths come first.
+    pub fn all() -> Vec<Self> {
+        let ruled = || Grant::ALL.iter().filter(|grant| grant.operator().is_some());
+        let (paths, others): (Vec<Grant>, Vec<Grant>) =
+            ruled().partition(|grant| grant.kind() == GrantKind::Paths);
+        let paths = paths.into_iter().map(Self::Of).chain([Self::Workspace]);
+        paths.chain(others.into_iter().map(Self::Of)).collect()
+    }
+
+    /// Its name in files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Of(grant) => grant.key(),
+            Self::Workspace => "workspace",
+        }
+    }
+
+    /// The kind of its values.
+    pub const fn kind(self) -> GrantKind {
+        match self {
+            Self::Of(grant) => grant.kind(),
+            Self::Workspace => GrantKind::Paths,
+        }
+    }
+
+    /// Whether every value is allowed if the operator states none.
+    pub fn is_open(self) -> bool {
+        match self {
+            Self::Of(grant) => grant.operator().is_some_and(|key| key.is_open),
+            Self::Workspace => false,
+        }
+    }
+
+    /// Its flag of `belljar serve`.
+    fn flag(self) -> &'static str {
+        match self {
+            Self::Of(grant) => grant.flag_name(),
+            Self::Workspace => self.name(),
+        }
+    }
+}
+
+/// The values that clients may ask for. A key without a list is not stated.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct GrantTable(BTreeMap<GrantKey, Vec<String>>);
 
 impl GrantTable {
-    /// The keys whose values are paths.
-    pub const PATHS: [&str; 3] = ["read", "write", "workspace"];
+    /// The values that are stated for a key.
+    pub fn stated(&self, key: impl Into<GrantKey>) -> Option<&[String]> {
+        self.0.get(&key.into()).map(Vec::as_slice)
+    }
+
+    /// States the values of a key.
+    pub fn state(&mut self, key: impl Into<GrantKey>, values: Vec<String>) {
+        self.0.insert(key.into(), values);
+    }
 
     /// The values that either of two tables of the operator allows.
     #[must_use]
-    pub fn and(mut self, mut other: Self) -> Self {
-        for ((_, stated), (_, more)) in self.columns().into_iter().zip(other.columns()) {
-            if let Some(more) = more.take() {
-                stated.get_or_insert_default().extend(more);
-            }
+    pub fn and(mut self, other: Self) -> Self {
+        for (key, more) in other.0 {
+            self.0.entry(key).or_default().extend(more);
         }
         self
     }
 
     /// Makes every path absolute.
     pub fn resolve(&mut self, here: &Path) {
-        let lists = self.columns().into_iter().filter(|(key, _)| Self::PATHS.contains(key));
-        for path in lists.flat_map(|(_, list)| list.iter_mut().flatten()) {
+        let lists = self.0.iter_mut().filter(|(key, _)| key.kind() == GrantKind::Paths);
+        for path in lists.flat_map(|(_, list)| list) {
             *path = resolved_path(here, Path::new(path.as_str())).to_string_lossy().into_owned();
         }
     }
@@ -75,11 +106,11 @@ impl GrantTable {
     #[must_use]
     pub fn narrowed_by(mut self, mut project: Self, file: &Path) -> (Self, Vec<IgnoredGrant>) {
         let mut ignored = Vec::new();
-        for ((key, stated), (_, narrower)) in self.columns().into_iter().zip(project.columns()) {
-            let Some(narrower) = narrower.take() else { continue };
-            let wider = mem::take(stated);
-            if key == MODULES && wider.is_none() {
-                *stated = Some(narrower);
+        for key in GrantKey::all() {
+            let Some(narrower) = project.0.remove(&key) else { continue };
+            let wider = self.0.remove(&key);
+            if key.is_open() && wider.is_none() {
+                self.state(key, narrower);
                 continue;
             }
             let wider = wider.unwrap_or_default();
@@ -89,7 +120,7 @@ impl GrantTable {
                 IgnoredGrant { file, key, value }
             };
             ignored.extend(beyond.map(report));
-            *stated = Some(both(key, &wider, &narrower));
+            self.state(key, both(key, &wider, &narrower));
         }
         (self, ignored)
     }
@@ -99,18 +130,14 @@ impl GrantTable {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IgnoredGrant {
     file: PathBuf,
-    key: &'static str,
+    key: GrantKey,
     value: String,
 }
 
 impl fmt::Display for IgnoredGrant {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { file, key, value } = self;
-        let flag = match *key {
-            "modules" => "module",
-            "commands" => "command",
-            other => other,
-        };
+        let (flag, key) = (key.flag(), key.name());
         write!(
             to,
             "{}: grants.{key}: {value} does not count: a project cannot allow more than its user; allow \
@@ -122,9 +149,9 @@ impl fmt::Display for IgnoredGrant {
 }
 
 /// The values that both lists allow.
-fn both(key: &str, wider: &[String], narrower: &[String]) -> Vec<String> {
+fn both(key: GrantKey, wider: &[String], narrower: &[String]) -> Vec<String> {
     let of_operator = wider.iter().filter(|value| is_within(key, value, narrower));
-    if !GrantTable::PATHS.contains(&key) {
+    if key.kind() != GrantKind::Paths {
         return of_operator.cloned().collect();
     }
     let of_project = narrower.iter().filter(|value| is_within(key, value, wider));
@@ -134,12 +161,12 @@ fn both(key: &str, wider: &[String], narrower: &[String]) -> Vec<String> {
     all
 }
 
-fn is_within(key: &str, value: &str, list: &[String]) -> bool {
-    if GrantTable::PATHS.contains(&key) {
+fn is_within(key: GrantKey, value: &str, list: &[String]) -> bool {
+    if key.kind() == GrantKind::Paths {
         let roots: Vec<PathBuf> = list.iter().map(PathBuf::from).collect();
         return contained(value, &roots).is_some();
     }
-    let name = |value: &str| match key == VARIABLES {
+    let name = |value: &str| match key.kind() == GrantKind::Variables {
         true => value.split('=').next().unwrap_or_default().to_owned(),
         false => value.to_owned(),
     };

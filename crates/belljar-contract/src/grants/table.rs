@@ -2,7 +2,7 @@
 //!
 //! A row that has `given` is a field of [`Grants`], one that has `client` a field of [`GrantsRequest`], one
 //! that has `task` a field of [`TaskGrants`]; each names the type of that field. A row without one of them
-//! cannot be given, or asked for, there.
+//! cannot be given, or asked for, there. A row that has `operator` is a key under `[grants]`.
 //!
 //! Order matters in one place: the text of a task's grants has them in this order, and the hash of that
 //! text names the run of the task. Rows that were there when workflows were first stored are written
@@ -14,9 +14,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Access, EngineAbility, GrantFlag, GrantKind, VariablesRequest,
+    Access, EngineAbility, GrantFlag, GrantKind, OperatorKey, VariablesRequest,
     fields::{AskedField, GivenField},
 };
+use crate::ErrorCode;
 
 /// The second of two. The first is there because a repetition has to name what it goes over.
 macro_rules! second {
@@ -30,6 +31,7 @@ macro_rules! grant_table {
         #[doc = $doc:literal]
         $grant:ident {
             $field:ident: $kind:ident, also: $also:expr, needs: $needs:expr, flag: $flag:expr,
+            $(operator: $operator:expr,)?
             $(given: $given:ty,)? $(client: $client:ty,)? $(task: $task:ty, unasked: $unasked:expr,)?
         }
     )*) => {
@@ -136,6 +138,12 @@ macro_rules! grant_table {
                 match self { $(Self::$grant => $flag,)* }
             }
 
+            /// The operator's key for it, if it has one: under `[grants]`, and as a flag of `serve`.
+            pub fn operator(self) -> Option<OperatorKey> {
+                let rows: &[(Self, OperatorKey)] = &[$($((Self::$grant, $operator),)?)*];
+                rows.iter().find(|(grant, _)| *grant == self).map(|(_, key)| *key)
+            }
+
             /// Its JSON in a task that does not ask for it; `None` leaves it out.
             pub(super) fn unasked(self) -> Option<&'static str> {
                 let rows: &[(Self, Option<&str>)] = &[$($((Self::$grant, $unasked),)?)*];
@@ -161,6 +169,7 @@ grant_table! {
             workflow_help: Some("File or directory that the file may let code read"),
             serve_help: Some("File or directory that clients may let code read"),
         }),
+        operator: OperatorKey { noun: "reading", code: ErrorCode::PermissionFile, is_open: false },
         given: Vec<PathBuf>,
         client: Access,
         task: Access, unasked: Some("[]"),
@@ -174,6 +183,7 @@ grant_table! {
             workflow_help: None,
             serve_help: Some("File or directory that clients may let code change"),
         }),
+        operator: OperatorKey { noun: "writing", code: ErrorCode::PermissionFile, is_open: false },
         given: Vec<PathBuf>,
         client: Access,
         task: Access, unasked: Some("false"),
@@ -204,6 +214,7 @@ grant_table! {
                 "Environment variable that clients may give to code by name; without VALUE, its current value",
             ),
         }),
+        operator: OperatorKey { noun: "the environment variable", code: ErrorCode::PermissionHost, is_open: false },
         given: BTreeMap<String, String>,
         client: VariablesRequest,
         task: Vec<String>, unasked: Some("[]"),
@@ -217,6 +228,7 @@ grant_table! {
             workflow_help: None,
             serve_help: Some("Python module that clients may ask for; without the flag, any module"),
         }),
+        operator: OperatorKey { noun: "the module", code: ErrorCode::PermissionModule, is_open: true },
         given: Vec<String>,
         client: Vec<String>,
         task: Option<Vec<String>>, unasked: Some("null"),
@@ -230,6 +242,7 @@ grant_table! {
             workflow_help: None,
             serve_help: Some("Command that clients may ask for, e.g. git"),
         }),
+        operator: OperatorKey { noun: "the command", code: ErrorCode::PermissionCommand, is_open: false },
         given: Vec<String>,
         client: Vec<String>,
         task: Vec<String>, unasked: Some("[]"),

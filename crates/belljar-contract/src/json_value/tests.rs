@@ -37,7 +37,7 @@ fn s10_what_is_not_json_or_too_deep_is_no_tree() {
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-enum Tagged {
+enum TaggedValue {
     Done { value: JsonValue, more: Option<JsonValue> },
     Nested(Inner),
 }
@@ -54,7 +54,7 @@ struct Outer {
     part: f64,
     plain: Plain,
     #[serde(flatten)]
-    tagged: Tagged,
+    tagged: TaggedValue,
 }
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]

@@ -31,6 +31,7 @@ pub struct OutgoingRequest {
 }
 
 /// The body of a request.
+/// Frames have the same as `FetchBody` of belljar-wire; this crate is a leaf and knows no frames.
 #[derive(Debug, Clone)]
 pub enum RequestContent {
     /// There is none.
@@ -45,6 +46,7 @@ pub enum RequestContent {
 }
 
 /// The head of an answer.
+/// Frames have the same as `FetchHead` of belljar-wire; this crate is a leaf and knows no frames.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FetchAnswer {
     /// The status.

@@ -11,14 +11,14 @@ use tokio::{
 use crate::support::{LocalNames, Log, Setup, echo_server, local_rules, small_limits};
 
 /// A proxy, its log and its listener, and a server that it leads to.
-struct Paused {
+struct ProxiedServer {
     proxy: RunConnections,
     log: Arc<Log>,
     listener: TcpListener,
     server: u16,
 }
 
-impl Paused {
+impl ProxiedServer {
     async fn new(limits: NetLimits) -> Self {
         let server = echo_server().await;
         let setup = Setup { limits, ..Setup::of(local_rules(&[format!("127.0.0.1:{server}")])) };
@@ -69,7 +69,7 @@ async fn end_of(guest: &mut TcpStream) -> Option<ErrorKind> {
 
 #[tokio::test]
 async fn b4_a_stop_resets_connections_and_records_them() {
-    let paused = Paused::new(NetLimits::default()).await;
+    let paused = ProxiedServer::new(NetLimits::default()).await;
     let mut guest = paused
         .serve(async {
             let mut guest = paused.tunnel().await.unwrap();
@@ -92,7 +92,7 @@ async fn b4_a_stop_resets_connections_and_records_them() {
 
 #[tokio::test]
 async fn b4_while_refused_no_connection_lasts() {
-    let paused = Paused::new(NetLimits::default()).await;
+    let paused = ProxiedServer::new(NetLimits::default()).await;
     // One that waits already, one that comes, and one that nobody has accepted when the time is over.
     let mut early = paused.connect().await;
     let mut last = None;
@@ -110,7 +110,7 @@ async fn b4_while_refused_no_connection_lasts() {
 
 #[tokio::test]
 async fn n1_bytes_count_over_pauses() {
-    let paused = Paused::new(small_limits()).await;
+    let paused = ProxiedServer::new(small_limits()).await;
     let send = |bytes: usize| {
         let paused = &paused;
         paused.serve(async move {
@@ -125,7 +125,7 @@ async fn n1_bytes_count_over_pauses() {
 
 #[tokio::test]
 async fn n1_places_come_back_with_a_pause() {
-    let paused = Paused::new(NetLimits { connections: 1, ..NetLimits::default() }).await;
+    let paused = ProxiedServer::new(NetLimits { connections: 1, ..NetLimits::default() }).await;
     let _held = paused.serve(paused.tunnel()).await.unwrap();
     // The guest still has its end; the place is free.
     assert!(paused.serve(paused.tunnel()).await.is_some());

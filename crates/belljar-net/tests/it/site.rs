@@ -24,12 +24,12 @@ pub(crate) const SECRET: &str = "s3cret-of-the-host";
 pub(crate) struct Site {
     pub(crate) port: u16,
     pub(crate) root: CertificateDer<'static>,
-    received: Arc<Mutex<Received>>,
+    received: Arc<Mutex<SiteLog>>,
 }
 
 /// The requests of a server as they came, and on how many connections.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct Received {
+pub(crate) struct SiteLog {
     pub(crate) requests: Vec<String>,
     pub(crate) connections: usize,
 }
@@ -47,7 +47,7 @@ impl Site {
         let config = ServerConfig::builder().with_no_client_auth();
         let config = config.with_single_cert(vec![leaf.der().clone()], key.into()).unwrap();
         let acceptor = TlsAcceptor::from(Arc::new(config));
-        let received = Arc::new(Mutex::new(Received::default()));
+        let received = Arc::new(Mutex::new(SiteLog::default()));
         let shared = received.clone();
         let port = server(move |stream| {
             let (acceptor, received) = (acceptor.clone(), shared.clone());
@@ -59,7 +59,7 @@ impl Site {
 
     /// The same without TLS.
     pub(crate) async fn http() -> Self {
-        let received = Arc::new(Mutex::new(Received::default()));
+        let received = Arc::new(Mutex::new(SiteLog::default()));
         let shared = received.clone();
         let port = server(move |stream| {
             let received = shared.clone();
@@ -74,7 +74,7 @@ impl Site {
         Self { root: root.clone(), ..self.clone() }
     }
 
-    pub(crate) fn received(&self) -> Received {
+    pub(crate) fn received(&self) -> SiteLog {
         self.received.lock().unwrap().clone()
     }
 
@@ -94,7 +94,7 @@ impl Site {
 /// Answers every request with what came. Its path says in which form.
 async fn answer_all(
     mut stream: impl AsyncRead + AsyncWrite + Unpin,
-    received: &Mutex<Received>,
+    received: &Mutex<SiteLog>,
 ) -> io::Result<()> {
     received.lock().unwrap().connections += 1;
     let mut rest = Vec::new();

@@ -47,7 +47,7 @@ pub struct ExecutablePermissions {
 impl ClientPermissions {
     /// The requested grants, if the operator allows all of them. Tools are policy's to decide.
     pub(super) fn grants(&self, asked: &GrantsRequest) -> Result<Grants, RunError> {
-        self.grants.given(asked, |hosts| self.hosts.given(hosts))
+        self.grants.given(asked.asked(), |hosts| self.hosts.given(hosts))
     }
 
     /// The hosts that flags allow, as text.

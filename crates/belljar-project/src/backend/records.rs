@@ -1,9 +1,7 @@
 //! The project's stored runs, approvals and events, as clients see them.
 
-use belljar_contract::{ApprovalKind, ConsentScope, RunId, decision_command};
-use belljar_server::{
-    ApprovalRequest, EventInfo, Records, RecordsError, RunInfo, StorageSizes, StoredBlob,
-};
+use belljar_contract::{ApprovalKind, ConsentScope, RunId, StoreSizes, decision_command};
+use belljar_server::{ApprovalRequest, EventInfo, Records, RecordsError, RunInfo, StoredBlob};
 use belljar_store::{Approvals, NewApproval, RunSummary, StoreError, StoredEvent, Trouble};
 use belljar_tools::Bridge;
 use serde_json::{Map, Value};
@@ -58,7 +56,7 @@ impl Records for ProjectBackend {
         })
     }
 
-    async fn storage_sizes(&self) -> Option<StorageSizes> {
+    async fn storage_sizes(&self) -> Option<StoreSizes> {
         self.sizes.get(self.executor.store()?).await
     }
 }

@@ -1,16 +1,16 @@
 //! Sessions for MCP and HTTP clients.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use belljar_contract::{
     CheckpointId, ErrorCode, ExecuteRequest, Grants, Language, LimitsRequest, RunError, RunId,
-    RunResult, SessionFile, SessionId, SessionInfo,
+    RunResult, SessionFile, SessionId, SessionInfo, SessionRequest,
 };
-use belljar_net::NetRules;
+use belljar_net::NetPolicy;
 use belljar_runtime::{FileError, most_sessions, run_id};
 use belljar_server::{
     CheckpointInfo, CheckpointTaken, FileContent, FileList, RunReport, RunReporter, SessionError,
-    SessionRequest, Sessions,
+    Sessions,
 };
 
 use super::ProjectBackend;
@@ -34,7 +34,7 @@ impl Sessions for ProjectBackend {
             language: request.language.unwrap_or_else(|| Language::default_for(request.engine)),
             engine: request.engine,
             limits: self.permissions.limits.with(&request.limits),
-            rules: self.session_rules(&grants).map_err(asked)?,
+            policy: self.session_policy(&grants).map_err(asked)?,
             grants,
             workspace: workspace.map(|workspace| workspace.path),
         };
@@ -153,12 +153,12 @@ impl Sessions for ProjectBackend {
 
 impl ProjectBackend {
     /// The rules of `[net]` and of `serve --net` about the hosts that a session is granted.
-    fn session_rules(&self, grants: &Grants) -> Result<Option<Arc<NetRules>>, RunError> {
+    fn session_policy(&self, grants: &Grants) -> Result<Option<NetPolicy>, RunError> {
         if grants.net.is_empty() {
             return Ok(None);
         }
         let flags = self.permissions.host_flags();
-        self.executor.granted_rules(Some(&flags), &grants.net).map(|rules| Some(Arc::new(rules)))
+        self.executor.granted_policy(Some(&flags), &grants.net).map(Some)
     }
 
     async fn live_session(&self, id: &SessionId) -> Result<KeptSession, SessionError> {

@@ -5,7 +5,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use belljar_server::StorageSizes;
 use belljar_store::{Store, StoreSizes};
 
 /// A result is reused for at least this long, and so long that at most 1 % of the time is spent
@@ -21,25 +20,23 @@ pub(super) struct SizeCache(Mutex<Option<SizeSample>>);
 struct SizeSample {
     at: Instant,
     took: Duration,
-    sizes: StorageSizes,
+    sizes: StoreSizes,
 }
 
 impl SizeCache {
     /// The sizes, measured again if the last result is too old.
-    pub(super) async fn get(&self, store: &Store) -> Option<StorageSizes> {
+    pub(super) async fn get(&self, store: &Store) -> Option<StoreSizes> {
         if let Some(known) = self.known() {
             return Some(known);
         }
         let began = Instant::now();
-        let StoreSizes { kinds, file, log, free } = store.sizes().await.ok()?;
-        let kinds = kinds.into_iter().map(|(kind, bytes)| (kind.as_str(), bytes)).collect();
-        let sizes = StorageSizes { kinds, file, log, free };
+        let sizes = store.sizes().await.ok()?;
         let measured = SizeSample { at: began, took: began.elapsed(), sizes: sizes.clone() };
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(measured);
         Some(sizes)
     }
 
-    fn known(&self) -> Option<StorageSizes> {
+    fn known(&self) -> Option<StoreSizes> {
         let last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let SizeSample { at, took, sizes } = last.as_ref()?;
         (at.elapsed() < LEAST_AGE.max(*took * MOST_SHARE)).then(|| sizes.clone())

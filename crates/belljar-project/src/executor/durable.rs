@@ -227,15 +227,19 @@ impl Executor {
         let (Some(bridge), Some(RunJournal { lease, .. })) = (&self.bridge, &run.journal) else {
             return Ok(not_durable(id, "there is no tool bridge, so there is no journal"));
         };
-        let plan = match self.network_plan(&execution, &id, Some(lease)) {
-            Ok(plan) => plan,
-            Err(error) => return Ok(RunResult::not_run(id, RunStatus::Failed, error)),
+        let plan = match execution.request.grants.net.is_empty() {
+            true => None,
+            false => match self.network_plan(&execution, &id, Some(lease)) {
+                Ok(plan) => Some(plan),
+                Err(error) => return Ok(RunResult::not_run(id, RunStatus::Failed, error)),
+            },
         };
         let (request, context, listener) = execution.into_parts(&id, None);
         let began_ms = durable.now_ms;
         let (tools, BridgeLink { asks, inputs, fetches }) = ToolLink::pair(Some(durable));
         let inputs = RunInputs::new(inputs);
-        let network = NetworkPlan::options(plan, Some(bridge), Some(inputs.clone()));
+        let options = |plan: NetworkPlan| plan.options(Some(bridge), Some(inputs.clone()));
+        let network = plan.map(options).unwrap_or_default();
         let sink = move |input| inputs.send(input);
         let journal = (store.clone(), lease.clone());
         let calls = RunBridge::durable(bridge, context, journal, began_ms, sink).await?;

@@ -21,7 +21,7 @@ impl Executor {
     /// Decides the language of code whose request names none.
     pub(super) async fn settle_language(&self, execution: &mut Execution) -> LanguageNote {
         let request = &mut execution.request;
-        if !execution.language_left_out || request.engine.is_some() {
+        if request.engine.is_some() {
             return LanguageNote::default();
         }
         let found = match Language::of_shebang(&request.code) {

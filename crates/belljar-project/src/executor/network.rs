@@ -12,11 +12,11 @@ use std::{
 
 use belljar_contract::{Audience, RunError, RunId, SessionId};
 use belljar_net::{
-    ConnectionAnswer, ConnectionApprover, ConnectionQuestion, NetRules, RequestSummary,
+    ConnectionAnswer, ConnectionApprover, ConnectionQuestion, NetPolicy, NetRules, RequestSummary,
 };
 use belljar_runtime::{
-    ConnectionLog, FetchAsk, FetchSender, GuestInput, InputSender, NetworkOptions, SocketAccess,
-    ToolFault,
+    ConnectionLog, FetchAsk, FetchReply, FetchSender, GuestInput, InputSender, NetworkOptions,
+    SocketAccess, ToolFault, host_patterns,
 };
 use belljar_store::Lease;
 use belljar_tools::{AskedAction, Bridge, FetchPort, RunContext, ToolGrants};
@@ -24,7 +24,7 @@ use serde_json::json;
 use tokio::sync::OnceCell;
 
 use super::{Execution, Executor, RunDurability, connections::AuditedConnections};
-use crate::{Session, network::host_patterns};
+use crate::Session;
 
 /// The parts of an execution that the network of its run needs.
 #[derive(Debug)]
@@ -64,15 +64,12 @@ impl Executor {
         execution: &Execution,
         id: &RunId,
         lease: Option<&Lease>,
-    ) -> Result<Option<NetworkPlan>, RunError> {
+    ) -> Result<NetworkPlan, RunError> {
         let granted = &execution.request.grants.net;
-        if granted.is_empty() {
-            return Ok(None);
-        }
-        let rules = self.granted_rules(execution.hosts.as_deref(), granted)?;
+        let policy = self.granted_policy(execution.hosts.as_deref(), granted)?;
         let mut plan = self.plan_of(execution, id, None, lease);
-        plan.options.rules = Some(Arc::new(rules));
-        Ok(Some(plan))
+        plan.options.policy = Some(policy);
+        Ok(plan)
     }
 
     /// The log and the approver of a run in a session. The session has the rules, for its whole life.
@@ -81,9 +78,8 @@ impl Executor {
         session: &Session,
         execution: &Execution,
         id: &RunId,
-    ) -> Option<NetworkPlan> {
-        let of_run = || self.plan_of(execution, id, Some(session.id().clone()), None);
-        session.has_hosts().then(of_run)
+    ) -> NetworkPlan {
+        self.plan_of(execution, id, Some(session.id().clone()), None)
     }
 
     fn plan_of(
@@ -123,16 +119,17 @@ impl Executor {
         NetworkPlan { options, run }
     }
 
-    /// The rules for code that is granted these hosts. `flags` are the hosts that the operator's flags allow;
+    /// What code that is granted these hosts may reach. `flags` are the hosts that the operator's flags allow;
     /// `None` for those that are granted, if the operator is the one who asks.
-    pub(crate) fn granted_rules(
+    pub(crate) fn granted_policy(
         &self,
         flags: Option<&[String]>,
         granted: &[String],
-    ) -> Result<NetRules, RunError> {
+    ) -> Result<NetPolicy, RunError> {
         let patterns = host_patterns(granted)?;
         let named = flags.map(host_patterns).transpose()?;
-        self.network.rules(named.as_ref().unwrap_or(&patterns), &patterns)
+        let rules = self.network.rules(named.as_ref().unwrap_or(&patterns), &patterns)?;
+        Ok(NetPolicy::new(patterns, Arc::new(rules)))
     }
 
     /// The rules for the hosts that may be reached if flags of the operator allow these.
@@ -144,11 +141,11 @@ impl Executor {
 impl NetworkPlan {
     /// The options for the runtime. Without a bridge nobody can be asked.
     pub(super) fn options(
-        plan: Option<Self>,
+        self,
         bridge: Option<&Bridge>,
         inputs: Option<Arc<RunInputs>>,
     ) -> NetworkOptions {
-        let Some(Self { mut options, run }) = plan else { return NetworkOptions::default() };
+        let Self { mut options, run } = self;
         options.approver = bridge.cloned().map(|bridge| -> Arc<dyn ConnectionApprover> {
             let (answers, times) = Default::default();
             Arc::new(PersonApprover { bridge, run, inputs, answers, times })
@@ -202,7 +199,7 @@ impl FetchPort for RunFetchPort {
     fn perform(
         &self,
         ask: FetchAsk,
-    ) -> Pin<Box<dyn Future<Output = Result<Vec<u8>, ToolFault>> + Send + '_>> {
+    ) -> Pin<Box<dyn Future<Output = Result<FetchReply, ToolFault>> + Send + '_>> {
         Box::pin(self.0.perform(ask))
     }
 

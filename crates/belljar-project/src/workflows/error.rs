@@ -2,6 +2,7 @@
 
 use std::{io, path::PathBuf};
 
+use belljar_contract::{MAX_WORKFLOW_ID, is_workflow_id};
 use belljar_workflow::{DagFaults, WorkflowError, WorkflowStoreError};
 use belljar_workflow_formats::{CODE_SWITCH, SHELL_SWITCH};
 use thiserror::Error;
@@ -34,7 +35,7 @@ pub enum ProjectWorkflowError {
         task: String,
     },
     /// An id consists of letters, digits, `_`, `-` and `.`.
-    #[error("invalid workflow id `{0}`: use at most 100 letters, digits, `_`, `-` and `.`")]
+    #[error("invalid workflow id `{0}`: use at most {max} letters, digits, `_`, `-` and `.`", max = MAX_WORKFLOW_ID)]
     BadId(String),
     /// No workflow has this id.
     #[error("there is no workflow {0}")]
@@ -74,10 +75,10 @@ impl From<WorkflowError> for ProjectWorkflowError {
     }
 }
 
-/// Refuses an invalid workflow id: ids become parts of file names and command lines.
+/// Refuses an invalid workflow id.
 pub fn check_workflow_id(id: &str) -> Result<(), ProjectWorkflowError> {
-    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "_-.".contains(letter);
-    let is_good =
-        (1..=100).contains(&id.len()) && id.chars().all(is_plain) && !id.starts_with(['.', '-']);
-    if is_good { Ok(()) } else { Err(ProjectWorkflowError::BadId(id.chars().take(120).collect())) }
+    match is_workflow_id(id) {
+        true => Ok(()),
+        false => Err(ProjectWorkflowError::BadId(id.chars().take(120).collect())),
+    }
 }

@@ -1,52 +1,40 @@
 //! Permissions of a workflow, set by the operator when it is submitted.
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
-
-use belljar_contract::JsonValue;
 use belljar_contract::{
-    Access, Grant, GrantAsk, GrantValue, Grants, Language, NameRule, TaskGrants, contained,
-    json_value,
+    Access, ClientGrants, Grant, GrantKind, GrantRefusal, GrantRule, Grants, JsonValue, Language,
+    NameRule, TaskGrants, json_value,
 };
-use belljar_net::NetRules;
+use belljar_net::NetPolicy;
+use belljar_runtime::PATTERNS;
 use belljar_workflow::{Task, TaskFailure};
 use serde::{Deserialize, Serialize};
 
 use super::{ProjectWorkflowError, walk};
 use crate::{
     Executor,
-    network::{self, HostsRefusal, PATTERNS},
+    network::{self, HostsRefusal},
 };
 
-/// How to allow more: the flags and the commands that take them.
-const READ: &str = "`--read PATH` of `belljar workflow run` or `belljar serve`";
-const WRITE: &str = "`belljar serve --write PATH`; `belljar workflow run` has no such flag, and brings \
-                     changed files to the host only with `--workspace DIR --commit`";
-const ENV: &str = "`--env NAME` of `belljar workflow run` or `belljar serve`";
-const MODULE: &str = "`belljar serve --module NAME`";
-const NET: &str = "`--net HOST` of `belljar workflow run` or `belljar serve`, or with `allow` under [net] in \
-                   the user's belljar.toml";
-const COMMAND: &str = "`belljar serve --command NAME`";
-
 /// The permissions of workflows beyond calling the tools that the policy allows.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WorkflowPermissions {
     /// Whether tasks may run code.
     pub code: bool,
     /// Whether the code may be bash. Workflows stored by earlier versions have no value: it may then.
     pub shell: Option<bool>,
-    /// Directories and files that tasks may ask to read.
-    pub readable: Vec<PathBuf>,
-    /// Directories and files that tasks may ask to write.
-    pub writable: Vec<PathBuf>,
-    /// Environment variables that tasks may ask for, with their values.
-    pub env: BTreeMap<String, String>,
-    /// Python modules that tasks may ask for; `None` is any. With a list, no task is `permissive`.
-    pub modules: Option<Vec<String>>,
-    /// Commands that tasks may ask for; `None` is any.
-    pub commands: Option<Vec<String>>,
+    /// The grants that tasks may ask for. If the operator limits modules, no task is `permissive`.
+    #[serde(flatten, with = "stored")]
+    pub grants: ClientGrants,
     /// Hosts that flags allow tasks to ask for, beside those of `[net]`.
     pub hosts: Vec<String>,
+}
+
+impl Default for WorkflowPermissions {
+    fn default() -> Self {
+        let grants = ClientGrants::of_flags(&Grants::default());
+        Self { code: false, shell: None, grants, hosts: Vec::new() }
+    }
 }
 
 impl WorkflowPermissions {
@@ -84,128 +72,92 @@ impl WorkflowPermissions {
         asked: &TaskGrants,
         executor: &Executor,
     ) -> Result<Grants, TaskFailure> {
-        let mut grants = Grants::default();
-        for (grant, ask) in asked.asked() {
-            let value = match ask {
-                GrantAsk::Paths(access) => GrantValue::Paths(self.paths(grant, access)?),
-                GrantAsk::Variables(names) => {
-                    let variables = names.iter().map(|(name, _)| self.variable(name));
-                    GrantValue::Variables(variables.collect::<Result<_, _>>()?)
-                }
-                GrantAsk::Hosts(access) => GrantValue::Names(self.hosts(access, executor)?),
-                GrantAsk::Tools(_) => continue,
-                GrantAsk::Value(value) => self.checked(grant, value)?,
-            };
-            grants.give(grant, value);
+        let hosts = |hosts: &Access| self.hosts(hosts, executor);
+        let grants =
+            self.grants.given::<GrantFailure>(asked.asked(), hosts).map_err(|failure| failure.0)?;
+        let modules = self.grants.rule(Grant::Modules);
+        if grants.permissive && modules != Some(&GrantRule::Names(NameRule::Any)) {
+            let message = "`permissive` is not allowed here: the operator limits modules";
+            return Err(denied(message.to_owned()));
         }
         Ok(grants)
     }
 
     /// The requested hosts, if flags and files of the operator allow them.
-    fn hosts(&self, asked: &Access, executor: &Executor) -> Result<Vec<String>, TaskFailure> {
+    fn hosts(&self, asked: &Access, executor: &Executor) -> Result<Vec<String>, GrantFailure> {
         let rules = executor.host_rules(&self.hosts);
-        let rules = rules.map_err(|error| denied(error.message))?;
-        network::within(&rules, asked).map_err(|refusal| match refusal {
+        let rules = rules.map_err(|error| GrantFailure(denied(error.message)))?;
+        let refused = |refusal| match refusal {
             HostsRefusal::Malformed(fault) => denied(format!("{fault}; {PATTERNS}")),
             HostsRefusal::NotAllowed(host, _) => {
-                beyond(format!("reaching {host} is not allowed here"), NET)
+                beyond(&format!("reaching {host} is not allowed here"), Grant::Net)
             }
-            HostsRefusal::None => beyond("reaching any host is not allowed here".to_owned(), NET),
-        })
+            HostsRefusal::None => beyond("reaching any host is not allowed here", Grant::Net),
+        };
+        network::within(&rules, asked).map_err(|refusal| GrantFailure(refused(refusal)))
     }
 
-    /// The rules about the hosts that a sandbox was granted, for its whole life.
-    pub(super) fn rules(
+    /// What a sandbox may reach of the hosts that it was granted, for its whole life.
+    pub(super) fn policy(
         &self,
         granted: &Grants,
         executor: &Executor,
-    ) -> Result<Option<Arc<NetRules>>, TaskFailure> {
+    ) -> Result<Option<NetPolicy>, TaskFailure> {
         if granted.net.is_empty() {
             return Ok(None);
         }
-        let rules = executor.granted_rules(Some(&self.hosts), &granted.net);
-        rules.map(|rules| Some(Arc::new(rules))).map_err(|error| denied(error.message))
-    }
-
-    /// The requested paths, if the operator allows them for this grant.
-    fn paths(&self, grant: Grant, asked: &Access) -> Result<Vec<PathBuf>, TaskFailure> {
-        let rules = [
-            (Grant::Read, &self.readable, ("reading", "from"), READ),
-            (Grant::Write, &self.writable, ("writing", "to"), WRITE),
-        ];
-        let rule = rules.into_iter().find(|(ruled, ..)| *ruled == grant);
-        let Some((_, allowed, (what, where_to), flag)) = rule else {
-            return Err(denied(format!("`{}` is not allowed here", grant.key())));
-        };
-        match asked {
-            Access::None => Ok(Vec::new()),
-            Access::All if allowed.is_empty() => {
-                Err(beyond(format!("{what} {where_to} the host is not allowed here"), flag))
-            }
-            Access::All => Ok(allowed.clone()),
-            Access::Only(paths) => {
-                paths.iter().map(|path| within(path, allowed, what, flag)).collect()
-            }
-        }
-    }
-
-    /// Names or a switch, if the operator allows them.
-    fn checked(&self, grant: Grant, value: GrantValue) -> Result<GrantValue, TaskFailure> {
-        let rule = match grant {
-            Grant::Modules | Grant::Permissive => &self.modules,
-            Grant::Commands => &self.commands,
-            Grant::Tools | Grant::Read | Grant::Write | Grant::Net | Grant::Env => &None,
-        };
-        let Some(allowed) = rule else { return Ok(value) };
-        let rule = NameRule::Only(allowed.clone());
-        let missing = match &value {
-            GrantValue::Names(names) => names.iter().find(|name| !rule.allows(name)),
-            GrantValue::Switch(true) => None,
-            GrantValue::Switch(false) | GrantValue::Paths(_) | GrantValue::Variables(_) => {
-                return Ok(value);
-            }
-        };
-        match (missing, grant) {
-            (Some(name), Grant::Modules) => {
-                Err(beyond(format!("the module {name} is not allowed here"), MODULE))
-            }
-            (Some(name), _) => {
-                Err(beyond(format!("the command {name} is not allowed here"), COMMAND))
-            }
-            (None, Grant::Permissive) => Err(denied(
-                "`permissive` is not allowed here: the operator limits modules".to_owned(),
-            )),
-            (None, _) => Ok(value),
-        }
-    }
-
-    fn variable(&self, name: &str) -> Result<(String, String), TaskFailure> {
-        match self.env.get(name) {
-            Some(value) => Ok((name.to_owned(), value.clone())),
-            None => {
-                Err(beyond(format!("the environment variable {name} is not allowed here"), ENV))
-            }
-        }
+        let policy = executor.granted_policy(Some(&self.hosts), &granted.net);
+        policy.map(Some).map_err(|error| denied(error.message))
     }
 }
 
-/// The path, if it is one of the allowed ones or below one.
-fn within(
-    asked: &str,
-    allowed: &[PathBuf],
-    what: &str,
-    flag: &str,
-) -> Result<PathBuf, TaskFailure> {
-    contained(asked, allowed)
-        .ok_or_else(|| beyond(format!("{what} {asked} is not allowed here"), flag))
+/// A refused grant as the failure of the task.
+struct GrantFailure(TaskFailure);
+
+impl From<GrantRefusal> for GrantFailure {
+    fn from(refusal: GrantRefusal) -> Self {
+        let GrantRefusal { grant, name, allowed: _ } = refusal;
+        let what = grant.operator().map_or(grant.key(), |key| key.noun);
+        let message = match (name, grant) {
+            (Some(name), _) => format!("{what} {name} is not allowed here"),
+            (None, Grant::Write) => format!("{what} to the host is not allowed here"),
+            (None, _) => format!("{what} from the host is not allowed here"),
+        };
+        Self(beyond(&message, grant))
+    }
 }
 
-fn beyond(message: String, flag: &str) -> TaskFailure {
-    let message =
-        format!("{message}; the operator can allow it when the workflow is submitted, with {flag}");
-    denied(message)
+fn beyond(message: &str, grant: Grant) -> TaskFailure {
+    denied(format!(
+        "{message}; the operator can allow it when the workflow is submitted, with {}",
+        how_to_allow(grant)
+    ))
+}
+
+/// How to allow more: the flag and the commands that take it.
+fn how_to_allow(grant: Grant) -> String {
+    let Some(flag) = grant.flag() else { return format!("`{}`", grant.key()) };
+    // A variable's value is optional, and so is a port.
+    let value = flag.value_name.split('[').next().unwrap_or_default();
+    let flag_text = format!("--{} {value}", flag.name);
+    let both = format!("`{flag_text}` of `belljar workflow run` or `belljar serve`");
+    match (flag.workflow_help, grant.kind()) {
+        (Some(_), GrantKind::Hosts) => {
+            format!("{both}, or with `allow` under [net] in the user's belljar.toml")
+        }
+        (Some(_), _) => both,
+        (None, GrantKind::Paths) => format!(
+            "`belljar serve {flag_text}`; `belljar workflow run` has no such flag, and brings changed files \
+             to the host only with `--workspace DIR --commit`"
+        ),
+        (None, _) => format!("`belljar serve {flag_text}`"),
+    }
 }
 
 fn denied(message: String) -> TaskFailure {
     TaskFailure { lasting: true, ..TaskFailure::new("permission.denied", message) }
 }
+
+mod stored;
+#[cfg(test)]
+mod tests;

@@ -79,13 +79,13 @@ impl TaskPerformer {
             Ok(grants) => grants,
             Err(failure) => return TaskOutcome { read_only: true, ..TaskOutcome::failed(failure) },
         };
-        let rules = match driven.permissions.rules(&grants, &self.executor) {
-            Ok(rules) => rules,
+        let policy = match driven.permissions.policy(&grants, &self.executor) {
+            Ok(policy) => policy,
             Err(failure) => return TaskOutcome { read_only: true, ..TaskOutcome::failed(failure) },
         };
         let request = SessionSpec {
             engine,
-            rules,
+            policy,
             limits: self.options.limits.with(limits),
             grants,
             ..SessionSpec::new(language)

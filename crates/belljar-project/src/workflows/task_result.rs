@@ -1,8 +1,8 @@
 //! Converts the result of a run into the result of the task that started it.
 
 use belljar_contract::{
-    Audience, ErrorKind, JsonMap, JsonValue, MissingKind, RunError, RunResult, RunStatus,
-    exact_json, json_value,
+    Audience, ErrorKind, Grant, JsonMap, JsonValue, RunError, RunResult, RunStatus, exact_json,
+    json_value,
 };
 use belljar_tools::ToolValue;
 use belljar_workflow::{ResultShape, TaskFailure, TaskOutcome};
@@ -143,7 +143,7 @@ pub(super) fn parsed(json: &RawValue) -> JsonValue {
 fn message(error: Option<&RunError>) -> String {
     let mut text = error.map_or("the code failed", |error| &error.message).to_owned();
     let missing = error.and_then(|error| error.missing.as_deref());
-    if let Some(missing) = missing.filter(|missing| missing.kind == MissingKind::Modules) {
+    if let Some(missing) = missing.filter(|missing| missing.kind == Grant::Modules) {
         text.push_str(&format!("; grant it with {}", missing.phrase(Audience::WorkflowFile)));
     }
     match error.and_then(|error| error.line) {

@@ -4,10 +4,7 @@ use super::*;
 
 #[test]
 fn malformed_hosts_are_named_and_an_empty_list_is_no_network() {
-    let error = policy(
-        &["example.org".to_owned(), "https://example.org".to_owned()],
-        &NetworkOptions::default(),
-    );
+    let error = host_patterns(&["example.org".to_owned(), "https://example.org".to_owned()]);
     let error = error.expect_err("a URL");
     assert_eq!(
         error.message,

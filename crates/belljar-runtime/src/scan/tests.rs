@@ -6,6 +6,7 @@ use std::{
     thread,
 };
 
+use belljar_testing::as_root;
 use rustix::{
     fs::{mkdirat, openat},
     process::geteuid,
@@ -238,13 +239,11 @@ fn s4_what_was_there_is_known_by_its_place_and_as_it_was() {
     assert_eq!(left(&at("kept")), [".envrc", ".git"]);
 }
 
+#[as_root]
 #[test]
 fn s4_what_cannot_be_taken_back_is_an_error_and_the_rest_is_taken() {
     let place = tempfile::tempdir().unwrap();
     let fixed = place.path().join("fixed");
-    if !geteuid().is_root() {
-        return;
-    }
     fs::create_dir(&fixed).unwrap();
     // A directory of another user, in which this user may do nothing.
     as_ordinary_user(place.path(), || {

@@ -10,7 +10,7 @@ use belljar_contract::{
     EngineName, ErrorCode, Grants, Language, Limits, RunError, RunRequest, Workspace,
 };
 use belljar_jail::{CellKind, CellLimits, session::FIRST_BRANCH};
-use belljar_net::NetRules;
+use belljar_net::NetPolicy;
 use tokio::sync::{Mutex, OwnedSemaphorePermit, watch};
 
 use super::{
@@ -57,9 +57,9 @@ pub struct SessionSpec {
     pub grants: Grants,
     /// A directory that it sees copy-on-write at `/work`. Nothing is ever committed to it.
     pub workspace: Option<PathBuf>,
-    /// The rules about the hosts that it is granted, for its whole life. Without them, it may reach exactly
-    /// those hosts.
-    pub rules: Option<Arc<NetRules>>,
+    /// What the rules of the host say about the hosts that it is granted, for its whole life. Without it,
+    /// exactly those hosts may be reached.
+    pub policy: Option<NetPolicy>,
 }
 
 impl SessionSpec {
@@ -71,7 +71,7 @@ impl SessionSpec {
             limits: Limits::DEFAULT,
             grants: Grants::default(),
             workspace: None,
-            rules: None,
+            policy: None,
         }
     }
 }
@@ -80,7 +80,7 @@ impl Host {
     /// Opens a session: makes a cell of its own and waits until its guest is ready.
     pub async fn open_session(&self, spec: SessionSpec) -> Result<CellSession, RunError> {
         let place = self.session_places(1)?.pop().ok_or_else(too_many)?;
-        let SessionSpec { language, engine, limits, grants, workspace, rules } = spec;
+        let SessionSpec { language, engine, limits, grants, workspace, policy } = spec;
         // Granted modules decide whether the zygote has the data libraries loaded.
         let imports: String =
             grants.modules.iter().map(|name| format!("import {name}\n")).collect();
@@ -92,7 +92,7 @@ impl Host {
             ..RunRequest::new(language, "")
         };
         let zygote = self.pools.engines.zygote_for(as_run.engine(), &imports);
-        let (pool, checked, written) = self.admit_session(&as_run, zygote, rules).await?;
+        let (pool, checked, written) = self.admit_session(&as_run, zygote, policy).await?;
         let CheckedGrants { cell: cell_grants, mut guest, workspace, network } = checked;
         if let Some(tree) = cell_grants.trees.iter().find(|tree| tree.target().starts_with("/tmp"))
         {

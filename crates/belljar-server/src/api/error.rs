@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
-    backend::{DecisionError, DecisionFault, SearchError},
+    backend::{DecisionFault, DecisionRefusal, SearchError},
     live::LOST,
     records::RecordsError,
     sessions::SessionError,
@@ -215,8 +215,8 @@ impl From<WorkflowApiError> for ApiError {
     }
 }
 
-impl From<DecisionError> for ApiError {
-    fn from(error: DecisionError) -> Self {
+impl From<DecisionRefusal> for ApiError {
+    fn from(error: DecisionRefusal) -> Self {
         let (status, code) = match error.fault {
             DecisionFault::Unknown => (StatusCode::NOT_FOUND, "approval.unknown"),
             DecisionFault::Answer => (StatusCode::CONFLICT, "approval.answer"),

@@ -2,7 +2,9 @@
 
 use std::sync::LazyLock;
 
-use belljar_contract::{ExecuteRequest, MAX_JSON_INTEGER, SessionFile, SessionInfo};
+use belljar_contract::{
+    ExecuteRequest, MAX_JSON_INTEGER, SessionFile, SessionInfo, SessionRequest,
+};
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
@@ -13,7 +15,7 @@ use super::{
     runs::{RunListQuery, RunQuery},
     shapes::{
         ApprovalList, CheckpointList, EventList, ForkedSessions, Health, RecordedDecision,
-        RolledBack, RunAnswer, RunList, SessionList,
+        RolledBack, RunList, RunReply, SessionList,
     },
     workflows::body::{
         self as workflow, CommandRequest, WorkflowBody, WorkflowEventList, WorkflowEventsQuery,
@@ -22,7 +24,7 @@ use super::{
 };
 use crate::{
     backend::ToolsFound,
-    sessions::{CheckpointTaken, FileList, SessionRequest},
+    sessions::{CheckpointTaken, FileList},
     workflows::WorkflowCommandAnswer,
 };
 
@@ -112,7 +114,7 @@ impl DocumentWriter {
 
     fn runs(&mut self) {
         let run = self.named::<ExecuteRequest>();
-        let result = self.named::<RunAnswer>();
+        let result = self.named::<RunReply>();
         let started = |name: &str, summary: &str| {
             Operation::new(name, summary)
                 .takes(&run, true)

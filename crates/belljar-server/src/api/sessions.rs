@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use axum::{Json, extract::State, http::StatusCode};
-use belljar_contract::{SessionId, SessionInfo};
+use belljar_contract::{SessionId, SessionInfo, SessionRequest};
 
 use super::{
     Api,
@@ -12,10 +12,7 @@ use super::{
     input::{JsonBody, OptionalJsonBody, PathParams, bounded_count},
     shapes::{CheckpointList, ForkedSessions, RolledBack, SessionList},
 };
-use crate::{
-    backend::Backend,
-    sessions::{CheckpointTaken, SessionRequest},
-};
+use crate::{backend::Backend, sessions::CheckpointTaken};
 
 /// The most sessions that one fork request may create.
 const MOST_FORKED: u32 = 512;

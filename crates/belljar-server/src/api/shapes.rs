@@ -87,7 +87,7 @@ pub(super) struct EventList {
 #[derive(Debug, JsonSchema)]
 #[schemars(rename = "RunResult")]
 #[expect(dead_code, reason = "read by the generator of the schema")]
-pub(super) struct RunAnswer {
+pub(super) struct RunReply {
     #[serde(flatten)]
     result: RunResult,
     /// The calls that wait for a person.

@@ -5,6 +5,7 @@
 
 use belljar_contract::{
     Access, CheckpointId, EngineName, ExecuteRequest, GrantsRequest, Language, SessionId,
+    SessionRequest,
 };
 use rmcp::{
     ErrorData,
@@ -18,7 +19,7 @@ use crate::{
     backend::Backend,
     gateway::Gateway,
     request::{ArgumentFields, RequestError},
-    sessions::{SessionError, SessionRequest},
+    sessions::SessionError,
 };
 
 /// The arguments of `sandbox`.

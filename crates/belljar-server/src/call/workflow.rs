@@ -6,9 +6,11 @@
 
 mod answers;
 
-use std::time::Duration;
+use std::{sync::LazyLock, time::Duration};
 
-use belljar_contract::{JsonMap, JsonValue, Verdict, exact_json, json_value};
+use belljar_contract::{
+    JsonMap, JsonValue, MAX_WORKFLOW_ID, Verdict, exact_json, is_workflow_id, json_value,
+};
 use belljar_wire::json::check_keys;
 use rmcp::{
     ErrorData,
@@ -27,7 +29,7 @@ use crate::{
     request::{ArgumentFields, RequestError, nearest},
     workflows::{
         CommandSender, WorkflowApiError, WorkflowCommandRequest, WorkflowQuestion, WorkflowReport,
-        WorkflowRequest, WorkflowSource, is_fit_for_id,
+        WorkflowRequest, WorkflowSource,
     },
 };
 
@@ -62,8 +64,10 @@ pub(super) fn decode_run(
     let workflow = WorkflowSource::from_value(workflow)
         .map_err(|other| kind("workflow", "a workflow, or the text of one", &other))?;
     let id = fields.text("id")?;
-    if let Some(odd) = id.as_deref().filter(|id| !is_fit_for_id(id)) {
-        return Err(kind("id", "up to 64 letters, digits, `_`, `-` or `.`", &exact_json!(odd)));
+    if let Some(odd) = id.as_deref().filter(|id| !is_workflow_id(id)) {
+        static WANTED: LazyLock<String> =
+            LazyLock::new(|| format!("up to {MAX_WORKFLOW_ID} letters, digits, `_`, `-` or `.`"));
+        return Err(kind("id", &WANTED, &exact_json!(odd)));
     }
     let wait = fields.count("wait_ms")?.map(Duration::from_millis);
     let inputs = fields

@@ -17,7 +17,7 @@ use belljar_contract::{
     decision_command,
 };
 use belljar_server::{
-    ApprovalRequest, Backend, BackgroundMeter, DecisionError, DecisionFault, DecisionReport,
+    ApprovalRequest, Backend, BackgroundMeter, DecisionFault, DecisionRefusal, DecisionReport,
     EventInfo, MissingServer, PassThrough, RunReport, RunReporter, SearchError, ToolMatch,
     ToolsFound,
 };
@@ -203,8 +203,8 @@ impl FakeBackend {
     }
 }
 
-fn fault(fault: DecisionFault, id: &ApprovalId) -> DecisionError {
-    DecisionError { fault, message: format!("approval {id}: {fault:?}") }
+fn fault(fault: DecisionFault, id: &ApprovalId) -> DecisionRefusal {
+    DecisionRefusal { fault, message: format!("approval {id}: {fault:?}") }
 }
 
 impl Backend for FakeBackend {
@@ -228,7 +228,7 @@ impl Backend for FakeBackend {
         id: &ApprovalId,
         verdict: Verdict,
         by: &str,
-    ) -> Result<DecisionReport, DecisionError> {
+    ) -> Result<DecisionReport, DecisionRefusal> {
         let stored = self.stored.lock().unwrap().values_mut().find_map(|stored| {
             let waits = stored.waiting.iter().any(|one| one.id == *id);
             waits.then(|| *stored = report(&ended("run_stored", json!("resumed"))))

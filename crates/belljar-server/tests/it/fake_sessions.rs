@@ -8,11 +8,11 @@ use std::{
 
 use belljar_contract::{
     Access, CheckpointId, ExecuteRequest, Language, RunId, SessionFile, SessionFileKind, SessionId,
-    SessionInfo,
+    SessionInfo, SessionRequest,
 };
 use belljar_server::{
     ApprovalRequest, CheckpointInfo, CheckpointTaken, EventInfo, FileContent, FileList, Records,
-    RecordsError, RunInfo, RunReport, RunReporter, SessionError, SessionRequest, Sessions,
+    RecordsError, RunInfo, RunReport, RunReporter, SessionError, Sessions,
 };
 use serde_json::json;
 use tokio::io::AsyncReadExt as _;

@@ -88,7 +88,7 @@ pub fn read(json: &[u8]) -> Result<Map<String, Value>, UnreadableArguments> {
     let mut rounded = None;
     check_tokens(json, |token| {
         if token.kind == JsonTokenKind::Number && rounded.is_none() && is_rounded(token.text) {
-            rounded = Some(crate::visible::line(token.text, 40));
+            rounded = Some(belljar_catalogue::visible::line(token.text, 40));
         }
     })?;
     match rounded {

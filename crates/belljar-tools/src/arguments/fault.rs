@@ -2,13 +2,11 @@
 
 use std::fmt;
 
+use belljar_catalogue::visible::{line, list};
 use serde_json::Value;
 
 use super::{fields_of, shown};
-use crate::{
-    Tool,
-    visible::{line, list},
-};
+use crate::Tool;
 
 /// The first fault in the arguments of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,5 +1,7 @@
 //! Arguments that leave, arguments that do not, and the messages for the guest.
 
+mod shapes;
+
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

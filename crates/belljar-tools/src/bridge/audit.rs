@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use belljar_catalogue::visible::line;
 use belljar_contract::{ErrorCode, hex};
 use belljar_store::{AuditId, AuditRow, SENT};
 use belljar_wire::{ToolCall, ToolFault};
@@ -12,7 +13,7 @@ use super::{
     approval::{Consent, store_failed},
     call::written_name,
 };
-use crate::{PolicyDecision, PolicyVerdict, Tool, crash::crash_point, visible::line};
+use crate::{PolicyDecision, PolicyVerdict, Tool, crash::crash_point};
 
 /// The audit row of a call, until it is written.
 #[derive(Debug)]

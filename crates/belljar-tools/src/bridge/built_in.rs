@@ -3,6 +3,7 @@
 use std::fmt::Display;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
+use belljar_catalogue::visible::line;
 use belljar_contract::ErrorCode;
 use belljar_wire::{ToolCall, ToolFault};
 use serde::{Deserialize, de::IgnoredAny};
@@ -11,7 +12,7 @@ use serde_json::{Value, json};
 use super::{Bridge, RunContext, call::how_to_get};
 use crate::{
     Catalogue, LISTING_TIMEOUT, Tool, ToolQuery, ToolValue, ValueShapes, arguments::ReadArguments,
-    describe, visible::line,
+    describe,
 };
 
 /// The server of the built-in tools; no configured server may have its name.

@@ -5,6 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use belljar_catalogue::visible::line;
 use belljar_contract::{ApprovalQuestion, ErrorCode, shell_word};
 use belljar_store::{AuditId, AuditRow, ConsentTerms, Store};
 use belljar_wire::{ToolCall, ToolFault};
@@ -16,7 +17,6 @@ use crate::{
     ToolValue, UpstreamError, ValueShape, ValueShapeLimits,
     arguments::{self, ReadArguments},
     value_of,
-    visible::line,
 };
 
 /// The shape of a larger value, in bytes, is not learned.

@@ -7,7 +7,7 @@ use std::sync::{
 
 use belljar_contract::{ApprovalId, ApprovalQuestion, ErrorCode, RunId};
 use belljar_store::{
-    ApprovalState, AuditId, AuditRow, ConsentTerms, JournalRow, Lease, Store, StoreError,
+    Approval, ApprovalState, AuditId, AuditRow, ConsentTerms, JournalRow, Lease, Store, StoreError,
 };
 use belljar_wire::{GuestInput, StopReason, ToolCall, ToolFault};
 use tokio::sync::mpsc;
@@ -136,17 +136,7 @@ impl DurableCall {
         let asked = (question, ConsentTerms::default());
         let approval =
             self.bridge.request_approval(&self.gate.store, run, call, &name, asked).await?;
-        let doubt = match approval.state {
-            ApprovalState::Approved => Doubt::Retry,
-            ApprovalState::Happened => {
-                Doubt::Happened(approval.result.unwrap_or_default().into_bytes())
-            }
-            ApprovalState::Denied | ApprovalState::Expired => Doubt::Fail,
-            ApprovalState::Pending => {
-                return Err(undecided(&name, &approval.asked.id, &run.run_id));
-            }
-        };
-        Ok((checked, doubt))
+        Ok((checked, Doubt::of(approval, &name, &run.run_id)?))
     }
 
     /// Closes this doubt; after the last one, the run stops if a person has to decide about one.
@@ -158,7 +148,7 @@ impl DurableCall {
 }
 
 /// Why a run has to stop: a person has to decide about a call, or a fetch, in doubt.
-pub(super) fn undecided(name: &str, id: &ApprovalId, run: &RunId) -> ToolFault {
+fn undecided(name: &str, id: &ApprovalId, run: &RunId) -> ToolFault {
     let message = format!("it is unknown whether {name} happened before the host ended");
     let hint = format!(
         "check whether it happened, then `belljar approvals retry {id}` to repeat the call, `use {id} \
@@ -168,14 +158,28 @@ pub(super) fn undecided(name: &str, id: &ApprovalId, run: &RunId) -> ToolFault {
     ToolFault::new(ErrorCode::ToolInDoubt, message).of_tool(name).with_hint(hint)
 }
 
-/// The next step for a call in doubt.
-enum Doubt {
-    /// The call is repeated.
+/// The next step for a call, or a fetch, in doubt.
+pub(super) enum Doubt {
+    /// It is repeated.
     Retry,
     /// It happened, with this result as JSON.
     Happened(Vec<u8>),
     /// It fails in the code, as a person decided.
     Fail,
+}
+
+impl Doubt {
+    /// The person's decision; the error says that there is none, so that the run has to stop.
+    pub(super) fn of(approval: Approval, name: &str, run: &RunId) -> Result<Self, ToolFault> {
+        match approval.state {
+            ApprovalState::Approved => Ok(Self::Retry),
+            ApprovalState::Happened => {
+                Ok(Self::Happened(approval.result.unwrap_or_default().into_bytes()))
+            }
+            ApprovalState::Denied | ApprovalState::Expired => Ok(Self::Fail),
+            ApprovalState::Pending => Err(undecided(name, &approval.asked.id, run)),
+        }
+    }
 }
 
 fn is_json(text: &[u8]) -> bool {

@@ -14,11 +14,12 @@ use std::{
     },
 };
 
+use belljar_catalogue::visible::line;
 use belljar_contract::{ApprovalQuestion, ErrorCode, hex};
-use belljar_store::{ApprovalState, ConsentTerms};
+use belljar_store::ConsentTerms;
 use belljar_wire::{
-    FetchAsk, FetchBody, FetchHead, FetchRequest, FetchStep, GuestInput, StopReason, ToolCall,
-    ToolFault,
+    FetchAsk, FetchBody, FetchHead, FetchReply, FetchRequest, FetchStep, GuestInput, StopReason,
+    ToolCall, ToolFault,
 };
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -29,11 +30,11 @@ use super::{
     built_in::SERVER,
     call::Gate as _,
     doubts::Doubts,
-    durable_call::{JournalGate, undecided},
+    durable_call::{Doubt, JournalGate},
     run::Sink,
     sequence::InputArrival,
 };
-use crate::{crash::crash_point, replay::ReplayStep, visible::line};
+use crate::{crash::crash_point, replay::ReplayStep};
 
 /// The most that the journal holds of one answer.
 const MAX_BODY_BYTES: usize = 32 << 20;
@@ -46,11 +47,11 @@ const SAFE_METHODS: [&str; 3] = ["GET", "HEAD", "OPTIONS"];
 
 /// Takes the steps of fetches for a bridge.
 pub trait FetchPort: Debug + Send + Sync {
-    /// Takes a step and returns the body of its reply.
+    /// Takes a step and returns its reply.
     fn perform(
         &self,
         ask: FetchAsk,
-    ) -> Pin<Box<dyn Future<Output = Result<Vec<u8>, ToolFault>> + Send + '_>>;
+    ) -> Pin<Box<dyn Future<Output = Result<FetchReply, ToolFault>> + Send + '_>>;
     /// Ends the fetch of this number.
     fn cancel(&self, fetch: u32);
 }
@@ -154,20 +155,16 @@ impl DurableFetch {
     /// The answer with its whole body.
     async fn whole_answer(&self, number: u32, request: FetchRequest) -> Result<Vec<u8>, ToolFault> {
         let begin = FetchAsk { call: number, step: FetchStep::Begin(request) };
-        let reply = self.port.perform(begin).await?;
+        let FetchReply { head, bytes } = self.port.perform(begin).await?;
         let malformed = || ToolFault::new(ErrorCode::FetchFailed, "the answer has no head");
-        let (head, at) = FetchHead::parse(&reply).ok_or_else(malformed)?;
+        let head = head.ok_or_else(malformed)?;
         if head.is_whole {
-            return Ok(reply);
+            return Ok(head.with_body(&bytes));
         }
-        let mut body = HeldBody {
-            bytes: reply.get(at..).unwrap_or_default().to_vec(),
-            held: 0,
-            all: &self.held,
-        };
+        let mut body = HeldBody { bytes, held: 0, all: &self.held };
         loop {
             let read = FetchAsk { call: number, step: FetchStep::Read { fetch: number } };
-            let piece = self.port.perform(read).await?;
+            let piece = self.port.perform(read).await?.bytes;
             if piece.is_empty() {
                 return Ok(FetchHead { is_whole: true, ..head }.with_body(&body.bytes));
             }
@@ -188,7 +185,7 @@ impl DurableFetch {
     ) -> Option<Result<Vec<u8>, ToolFault>> {
         let name = name_of(&request);
         let decided = match SAFE_METHODS.contains(&request.method.as_str()) {
-            true => Ok(FetchDoubt::Retry),
+            true => Ok(Doubt::Retry),
             false => self.decide_doubt(call, &name, times_sent).await,
         };
         let stop = self.doubts.close(decided.as_ref().err().cloned());
@@ -196,12 +193,12 @@ impl DurableFetch {
             (self.out)(GuestInput::Stop(StopReason::InDoubt(fault)));
         }
         let hint = match decided.ok()? {
-            FetchDoubt::Retry => {
+            Doubt::Retry => {
                 self.doubts.are_over().await;
                 return Some(self.perform(call.call, request).await);
             }
-            FetchDoubt::Happened(result) => return Some(Ok(answer_with(&result))),
-            FetchDoubt::Fail => "a person decided not to repeat the request",
+            Doubt::Happened(result) => return Some(Ok(answer_with(&result))),
+            Doubt::Fail => "a person decided not to repeat the request",
         };
         let message = format!("{name} may have happened before the host ended");
         Some(Err(ToolFault::new(ErrorCode::FetchFailed, message).with_hint(hint)))
@@ -213,36 +210,19 @@ impl DurableFetch {
         call: &ToolCall,
         name: &str,
         times_sent: u32,
-    ) -> Result<FetchDoubt, ToolFault> {
+    ) -> Result<Doubt, ToolFault> {
         let asked = (ApprovalQuestion::MayRepeat { times_sent }, ConsentTerms::default());
         let store = &self.gate.store;
         let approval = self.bridge.request_approval(store, &self.run, call, name, asked).await?;
-        match approval.state {
-            ApprovalState::Approved => Ok(FetchDoubt::Retry),
-            ApprovalState::Happened => {
-                Ok(FetchDoubt::Happened(approval.result.unwrap_or_default()))
-            }
-            ApprovalState::Denied | ApprovalState::Expired => Ok(FetchDoubt::Fail),
-            ApprovalState::Pending => Err(undecided(name, &approval.asked.id, &self.run.run_id)),
-        }
+        Doubt::of(approval, name, &self.run.run_id)
     }
 }
 
-/// The next step for a fetch in doubt.
-enum FetchDoubt {
-    /// It is repeated.
-    Retry,
-    /// It happened; this is the body of its answer, as JSON.
-    Happened(String),
-    /// It fails in the code, as a person decided.
-    Fail,
-}
-
-/// The answer that a person entered.
-fn answer_with(json: &str) -> Vec<u8> {
+/// The answer that a person entered: JSON, the body.
+fn answer_with(json: &[u8]) -> Vec<u8> {
     let headers = vec![("content-type".to_owned(), "application/json".to_owned())];
     let head = FetchHead { status: 200, status_text: "OK".to_owned(), headers, is_whole: true };
-    head.with_body(json.as_bytes())
+    head.with_body(json)
 }
 
 /// A body that arrives, and counts among all that do.

@@ -11,7 +11,9 @@ use serde::{
 use serde_json::{Map, Value, json, value::RawValue};
 
 use super::unfolded::unfolded_bytes;
-use crate::{Annotations, Tool, visible::is_deceptive};
+use belljar_catalogue::visible::is_deceptive;
+
+use crate::{Annotations, Tool};
 
 /// No server has more tools.
 const MAX_TOOLS: usize = 10_000;

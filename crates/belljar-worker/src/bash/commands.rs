@@ -1,6 +1,6 @@
 //! The commands a script has without a grant, and the messages about some that it has not.
 
-use belljar_contract::MissingKind;
+use belljar_contract::Grant;
 use belljar_wire::GuestError;
 
 /// A list of names, as many to a line as fit.
@@ -115,7 +115,7 @@ pub(super) fn with_hint(error: GuestError, before: &str, name: &str) -> GuestErr
          are available."
             .to_owned()
     };
-    error.with_hint(format!("{before}{why}")).with_missing(MissingKind::Commands, name)
+    error.with_hint(format!("{before}{why}")).with_missing(Grant::Commands, name)
 }
 
 /// The function bash calls for a command it does not find.

@@ -2,7 +2,7 @@
 
 use std::os::unix::process::ExitStatusExt;
 
-use belljar_contract::{ErrorCode, MissingKind};
+use belljar_contract::{ErrorCode, Grant};
 use belljar_wire::{GuestError, RunCommand, RunValue};
 
 use super::{
@@ -227,14 +227,14 @@ impl ShellOutcome<'_> {
         let granted = &self.run.grants.paths;
         if paths::is_outside(path, granted) {
             let hint = "Only /work, /tmp and granted paths exist here.";
-            return error.with_hint(hint).with_missing(MissingKind::Read, path);
+            return error.with_hint(hint).with_missing(Grant::Read, path);
         }
         if let Some(found) = paths::granted_at(path, granted) {
             return error.with_hint(format!("It is granted under its host path: {found}"));
         }
         if path.starts_with("/tmp/") {
             let hint = "/tmp belongs to this run, not to the host.";
-            return error.with_hint(hint).with_missing(MissingKind::Read, path);
+            return error.with_hint(hint).with_missing(Grant::Read, path);
         }
         error
     }

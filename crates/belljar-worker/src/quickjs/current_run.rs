@@ -12,8 +12,8 @@ use std::{
 };
 
 use belljar_wire::{
-    Command, Durable, Event, FetchAsk, FetchStep, GuestGrants, GuestLimits, GuestNetwork,
-    MAX_PIECE_BYTES, ToolCall, ToolReply,
+    Command, Durable, Event, FetchAsk, FetchStep, FetchStepKind, GuestGrants, GuestLimits,
+    GuestNetwork, MAX_PIECE_BYTES, ToolCall, ToolReply,
 };
 
 use super::{random::Generator, sources::Sources, transpile::NameScope};
@@ -63,14 +63,6 @@ struct Calls {
     waiting: u32,
     /// How many of those that wait only read.
     reading: u32,
-}
-
-/// The kind of a step of a fetch, which decides the form of its reply.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum FetchStepKind {
-    Begin,
-    Send,
-    Read,
 }
 
 /// Time as a durable run sees it, in milliseconds since 1970.
@@ -287,11 +279,7 @@ impl CurrentRun {
 
     /// Asks for a step of a fetch and gives its number.
     pub(super) fn fetch(&self, step: FetchStep) -> u32 {
-        let kind = match &step {
-            FetchStep::Begin(_) => FetchStepKind::Begin,
-            FetchStep::Send { .. } => FetchStepKind::Send,
-            FetchStep::Read { .. } => FetchStepKind::Read,
-        };
+        let kind = step.kind();
         let call = self.next_call();
         if kind == FetchStepKind::Read {
             let calls = self.calls.get();

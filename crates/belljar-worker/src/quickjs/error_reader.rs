@@ -3,7 +3,7 @@
 //! Reading may run guest code (a getter, a proxy); what that throws is ignored, and the error is
 //! reported without the part.
 
-use belljar_contract::{ErrorCode, ErrorKind, MissingKind};
+use belljar_contract::{ErrorCode, ErrorKind, Grant};
 use rquickjs::{Ctx, IntoAtom, Object, Value, atom::PredefinedAtom};
 
 use super::{
@@ -105,10 +105,10 @@ impl<'js> ErrorReader<'_, 'js> {
         Advice { hint: self.text(error, "hint"), missing: self.missing(error) }
     }
 
-    fn missing(&self, error: &Object<'js>) -> Option<(MissingKind, String)> {
+    fn missing(&self, error: &Object<'js>) -> Option<(Grant, String)> {
         let missing = self.get(error, "missing")?.into_object()?;
         let kind = self.text(&missing, "kind")?;
-        Some((MissingKind::of_key(&kind)?, self.text(&missing, "name")?))
+        Some((Grant::of_missing(&kind)?, self.text(&missing, "name")?))
     }
 
     /// The hint of any other error that has one.

@@ -2,17 +2,12 @@
 
 use std::rc::Rc;
 
-use belljar_wire::{FetchBody, FetchHead, FetchRequest, FetchStep, ToolReply};
+use belljar_wire::{FetchBody, FetchHead, FetchRequest, FetchStep, FetchStepKind, ToolReply};
 use rquickjs::{
     Array, Ctx, Exception, Function, Object, Result, String as JsString, TypedArray, Value,
 };
 
-use super::{
-    current_run::{CurrentRun, FetchStepKind},
-    encoding,
-    text::text_of,
-    tools::line_of,
-};
+use super::{current_run::CurrentRun, encoding, text::text_of, tools::line_of};
 
 /// More does not fit the head of a frame.
 const MAX_HEADER_BYTES: usize = 24 << 10;

@@ -4,6 +4,7 @@
 //! RustCrypto's crates do the work: they need no unsafe code of ours, and are several times faster
 //! than the same loops in the engine. Nothing here is meant to keep a secret from the guest.
 
+use belljar_contract::hex;
 use hmac::{Hmac, KeyInit, Mac};
 use md5::Md5;
 use rquickjs::{Ctx, Exception, Object, Result, String as JsString, function::Func};
@@ -52,23 +53,19 @@ fn authenticate<'js>(
 }
 
 fn hash<D: Digest>(data: &[u8]) -> String {
-    hex_of(&D::digest(data))
+    hex::encode(&D::digest(data))
 }
 
 fn code<M: Mac + KeyInit>(key: &[u8], data: &[u8]) -> Option<String> {
     let mut mac = <M as KeyInit>::new_from_slice(key).ok()?;
     mac.update(data);
-    Some(hex_of(&mac.finalize().into_bytes()))
+    Some(hex::encode(&mac.finalize().into_bytes()))
 }
 
-fn bytes(ctx: &Ctx<'_>, hex: &JsString<'_>) -> Result<Vec<u8>> {
+fn bytes(ctx: &Ctx<'_>, digits: &JsString<'_>) -> Result<Vec<u8>> {
     let out_of_memory = || Exception::throw_internal(ctx, "out of memory");
-    let hex = hex.clone().to_cstring().map_err(|_| out_of_memory())?;
-    bytes_of(&hex).ok_or_else(out_of_memory)
-}
-
-fn hex_of(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    let digits = digits.clone().to_cstring().map_err(|_| out_of_memory())?;
+    bytes_of(&digits).ok_or_else(out_of_memory)
 }
 
 fn unknown(ctx: &Ctx<'_>, name: &str) -> rquickjs::Error {

@@ -1,6 +1,6 @@
 //! Hints: what an agent can do about an error.
 
-use belljar_contract::MissingKind;
+use belljar_contract::Grant;
 use belljar_wire::GuestError;
 
 /// A hint, and the grant that would have helped. The host adds how to ask for a grant, in the words of
@@ -8,7 +8,7 @@ use belljar_wire::GuestError;
 #[derive(Debug, Default)]
 pub(super) struct Advice {
     pub(super) hint: Option<String>,
-    pub(super) missing: Option<(MissingKind, String)>,
+    pub(super) missing: Option<(Grant, String)>,
 }
 
 impl Advice {
@@ -59,7 +59,7 @@ pub(super) fn for_missed_variables(names: &[String]) -> Option<Advice> {
         "process.env has no {listed}: code sees a variable of the host only if it is granted; `context` can \
          pass the value instead."
     );
-    Some(Advice { hint: Some(hint), missing: Some((MissingKind::Env, first.clone())) })
+    Some(Advice { hint: Some(hint), missing: Some((Grant::Env, first.clone())) })
 }
 
 /// Hints for messages of the engine.

@@ -1,9 +1,9 @@
 //! Handles to those parts of the guest library that Rust calls back.
 
-use belljar_wire::ToolReply;
+use belljar_wire::{FetchStepKind, ToolReply};
 use rquickjs::{Ctx, Function, Object, Persistent, Result, Value};
 
-use super::{current_run::FetchStepKind, fetch, text::text_of, tools};
+use super::{fetch, text::text_of, tools};
 
 /// Saved once the library is evaluated; must be dropped before the runtime is.
 #[derive(Debug)]

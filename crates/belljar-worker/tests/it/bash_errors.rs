@@ -1,6 +1,6 @@
 //! A script that does not end with 0 is an error with its code and, where known, its line (A3, A7).
 
-use belljar_contract::{ErrorCode, MissingGrant, MissingKind, RunError};
+use belljar_contract::{ErrorCode, Grant, MissingGrant, RunError};
 use belljar_wire::GuestError;
 
 use crate::bash_cell::{ShellCell, run, script};
@@ -97,7 +97,7 @@ fn syntax_errors_are_told_apart() {
 #[test]
 fn missing_paths_have_hints() {
     let error = failed("cat /nowhere/data.csv");
-    let missing = MissingGrant { kind: MissingKind::Read, name: "/nowhere/data.csv".into() };
+    let missing = MissingGrant { kind: Grant::Read, name: "/nowhere/data.csv".into() };
     assert_eq!(error.missing.as_deref(), Some(&missing));
     let expected = "Only /work, /tmp and granted paths exist here.";
     assert_eq!(error.hint.as_deref(), Some(expected));
@@ -105,8 +105,7 @@ fn missing_paths_have_hints() {
     assert_eq!(told, format!("{expected} Grant it with --read /nowhere/data.csv."));
     assert!(failed("wc -l < /nowhere/x").hint.is_some());
     let error = failed("cat /tmp/nothing-of-that-name");
-    let missing =
-        MissingGrant { kind: MissingKind::Read, name: "/tmp/nothing-of-that-name".into() };
+    let missing = MissingGrant { kind: Grant::Read, name: "/tmp/nothing-of-that-name".into() };
     assert_eq!(error.missing.as_deref(), Some(&missing));
     assert_eq!(failed("cat missing").hint, None);
 }

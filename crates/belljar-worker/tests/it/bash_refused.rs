@@ -1,6 +1,6 @@
 //! Commands that were not granted are refused, told and logged (A3, A4).
 
-use belljar_contract::{ErrorCode, MissingGrant, MissingKind, Stream};
+use belljar_contract::{ErrorCode, Grant, MissingGrant, Stream};
 use belljar_worker::bash::RESTRICTED_CALL;
 use serde_json::json;
 
@@ -75,7 +75,7 @@ fn the_refusal_says_why() {
     let hint = "Do without it: bash builtins and the common commands for reading and transforming \
         text are available.";
     assert_eq!(outcome.failure().hint.as_deref(), Some(hint));
-    let missing = MissingGrant { kind: MissingKind::Commands, name: "git".into() };
+    let missing = MissingGrant { kind: Grant::Commands, name: "git".into() };
     assert_eq!(outcome.failure().missing.as_deref(), Some(&missing));
 }
 

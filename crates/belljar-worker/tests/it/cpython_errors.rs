@@ -1,6 +1,6 @@
 //! How failures of Python code are told (A7).
 
-use belljar_contract::{ErrorCode, MissingGrant, MissingKind};
+use belljar_contract::{ErrorCode, Grant, MissingGrant};
 
 use crate::cpython_harness::{Python, command, granted, run, run_command};
 
@@ -196,7 +196,7 @@ fn missing_commands_are_told() {
     let code = "import subprocess\nsubprocess.run(['nosuchcommand'])";
     let outcome = run_command(Python::Plain, &granted(&["subprocess"], code));
     assert_eq!(outcome.hint(), "The command `nosuchcommand` is not available. Do it in Python.");
-    let missing = MissingGrant { kind: MissingKind::Commands, name: "nosuchcommand".into() };
+    let missing = MissingGrant { kind: Grant::Commands, name: "nosuchcommand".into() };
     assert_eq!(outcome.failure().missing.as_deref(), Some(&missing));
 }
 
@@ -206,7 +206,7 @@ fn a7_a_host_that_was_not_granted_is_named() {
     let outcome = run("import urllib.request\nurllib.request.urlopen('http://nowhere.invalid/x')");
     let failure = outcome.failure();
     assert_eq!(failure.code, ErrorCode::PermissionNetwork);
-    let missing = MissingGrant { kind: MissingKind::Net, name: "nowhere.invalid".into() };
+    let missing = MissingGrant { kind: Grant::Net, name: "nowhere.invalid".into() };
     assert_eq!(failure.missing.as_deref(), Some(&missing));
 }
 

@@ -1,6 +1,6 @@
 //! Restricted mode: what Python code may not import or call unless it was granted (A2).
 
-use belljar_contract::{ErrorCode, MissingGrant, MissingKind};
+use belljar_contract::{ErrorCode, Grant, MissingGrant};
 use belljar_wire::GuestGrants;
 use serde_json::json;
 
@@ -36,7 +36,7 @@ fn refusals_name_the_grant() {
         );
         assert_eq!(outcome.told(), (ErrorCode::PermissionModule, message.as_str()), "{code}");
         assert_eq!(outcome.denied, [*what], "{code}");
-        let missing = MissingGrant { kind: MissingKind::Modules, name: (*grant).to_owned() };
+        let missing = MissingGrant { kind: Grant::Modules, name: (*grant).to_owned() };
         assert_eq!(outcome.failure().missing.as_deref(), Some(&missing), "{code}");
     }
 }

@@ -9,17 +9,17 @@ use serde_json::{Value, json};
 use crate::cpython_harness::{Python, command, run_command};
 
 /// The expected outcome of a program.
-enum Expected {
+enum Outcome {
     /// It gives this value.
     Value(Value),
     /// It fails, and what its caller is told has these words in it.
     Told(&'static str),
 }
 
-use Expected::{Told, Value as Gives};
+use Outcome::{Told, Value as Gives};
 
 #[track_caller]
-fn check(python: Python, programs: Vec<(&str, Expected)>) {
+fn check(python: Python, programs: Vec<(&str, Outcome)>) {
     for (code, expected) in programs {
         let outcome = run_command(python, &command(code));
         match expected {

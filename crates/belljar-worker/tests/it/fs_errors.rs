@@ -3,7 +3,7 @@
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::PermissionsExt;
 
-use belljar_contract::{ErrorCode, MissingGrant, MissingKind};
+use belljar_contract::{ErrorCode, Grant, MissingGrant};
 use belljar_wire::GuestError;
 use serde_json::json;
 
@@ -160,9 +160,9 @@ fn missing_files_have_hints() {
 #[test]
 fn a4_missing_files_name_the_grant_that_would_help() {
     for (code, kind, name) in [
-        ("fs.readFileSync('/etc/nothing')", MissingKind::Read, "/etc/nothing"),
-        ("fs.writeFileSync('/data/out/x', '1')", MissingKind::Write, "/data/out/x"),
-        ("fs.readFileSync('/tmp/of-the-host')", MissingKind::Read, "/tmp/of-the-host"),
+        ("fs.readFileSync('/etc/nothing')", Grant::Read, "/etc/nothing"),
+        ("fs.writeFileSync('/data/out/x', '1')", Grant::Write, "/data/out/x"),
+        ("fs.readFileSync('/tmp/of-the-host')", Grant::Read, "/tmp/of-the-host"),
     ] {
         let missing = MissingGrant { kind, name: name.to_owned() };
         assert_eq!(failed(code).missing.as_deref(), Some(&missing), "{code}");
@@ -190,7 +190,7 @@ fn refused_files_are_permission_errors() {
     assert_eq!(outcome.denied.len(), 1);
     let hint = "Only /work, /tmp and paths granted for writing can be changed.";
     assert_eq!(outcome.failure().hint.as_deref(), Some(hint));
-    let missing = MissingGrant { kind: MissingKind::Write, name: "/sys/belljar".to_owned() };
+    let missing = MissingGrant { kind: Grant::Write, name: "/sys/belljar".to_owned() };
     assert_eq!(outcome.failure().missing.as_deref(), Some(&missing));
     let caught = "try { fs.mkdirSync('/sys/belljar') } catch (e) { e.name }";
     assert_eq!(value(caught), json!("Error"));

@@ -1,6 +1,6 @@
 //! Code written for Deno is refused in Deno's words, and may catch that as it would there (A4).
 
-use belljar_contract::{ErrorCode, MissingGrant, MissingKind};
+use belljar_contract::{ErrorCode, Grant, MissingGrant};
 use serde_json::json;
 
 use crate::harness::{Outcome, command, run, run_command, value};
@@ -72,9 +72,9 @@ fn a4_deno_refusals_name_what_was_attempted() {
         assert!(outcome.failure().hint.is_some(), "{code}");
     }
     for (code, kind, name) in [
-        ("Deno.readTextFileSync('/etc/belljar-none')", MissingKind::Read, "/etc/belljar-none"),
-        ("Deno.mkdirSync('/sys/belljar')", MissingKind::Write, "/sys/belljar"),
-        ("Deno.env.get('KEY')", MissingKind::Env, "KEY"),
+        ("Deno.readTextFileSync('/etc/belljar-none')", Grant::Read, "/etc/belljar-none"),
+        ("Deno.mkdirSync('/sys/belljar')", Grant::Write, "/sys/belljar"),
+        ("Deno.env.get('KEY')", Grant::Env, "KEY"),
     ] {
         let missing = MissingGrant { kind, name: name.to_owned() };
         assert_eq!(run(code).failure().missing.as_deref(), Some(&missing), "{code}");

@@ -76,7 +76,7 @@ impl Steps<'_, '_> {
             return None;
         };
         if let Err(why) = fit_for_id(&name) {
-            let message = format!("`{}` is not a valid name: {why}", shortened(&name));
+            let message = format!("`{}` is not a valid name: it {why}", shortened(&name));
             self.notes.fault(node.at, message, "");
         }
         Some((name, fields))

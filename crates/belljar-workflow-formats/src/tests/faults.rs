@@ -19,7 +19,7 @@ tasks:
 "), @r"
     flow.yaml:3:5: `fetch`: `web` is not the name of a tool; write `server:tool`
     flow.yaml:5:5: `fetch`: `depend_on` is not supported in a task; did you mean `depends_on`?
-    flow.yaml:8:15: `sum`: the language `cobol` is not supported; supported languages: python, typescript, javascript, bash
+    flow.yaml:8:15: `sum`: the language `cobol` is not supported; supported languages: typescript, javascript, python, bash
     flow.yaml:9:18: `sum`: depends on `fech`, which is not a task; did you mean `fetch`?
     flow.yaml:10:5: `sum`: unknown task type `mcp_toll`; did you mean `mcp_tool`?
     flow.yaml:10:9: two tasks are called `sum`; the other is on line 6
@@ -80,10 +80,10 @@ nodes:
     flow.yaml:3:24: `sandbox_mode: e2b` is not supported: code runs on this host, not at a service; write `restricted`
     flow.yaml:3:29: `max_memory` is not supported in `settings.code`; did you mean `max_memory_mb`?
     flow.yaml:7:36: `a`: expected true, false or a list of strings, found 5
-    flow.yaml:7:49: `a`: the language `ruby` is not supported; supported languages: python, typescript, javascript, bash
+    flow.yaml:7:49: `a`: the language `ruby` is not supported; supported languages: typescript, javascript, python, bash
     flow.yaml:7:64: `a`: expected a number of seconds, or a time such as `500ms`, `30s`, `5m`, found `soon`
-    flow.yaml:8:25: `b`: the language `lua` is not supported; supported languages: python, typescript, javascript, bash
-    flow.yaml:11:7: `c`: the language `lua` is not supported; supported languages: python, typescript, javascript, bash
+    flow.yaml:8:25: `b`: the language `lua` is not supported; supported languages: typescript, javascript, python, bash
+    flow.yaml:11:7: `c`: the language `lua` is not supported; supported languages: typescript, javascript, python, bash
     flow.yaml:13:21: `d`: `destroy` needs a `sandbox_id`; pass the id that `create` returned
     flow.yaml:14:21: `e`: unknown action `clone`; actions: create, execute, destroy, list
     ");
@@ -170,7 +170,7 @@ tasks:
     flow.yaml:8:5: `f`: the capability `c-9` is stored in another tool and cannot run here; write its code as `code`, or call a tool with `type: mcp_tool`
     flow.yaml:9:5: `g`: the sandbox task does not say what to do; write `do: create`, `do: list`, `do: execute` with `sandbox_id` and `code`, or `do: destroy` with `sandbox_id`
     flow.yaml:10:5: `h`: the task does not say what to do; add `tool`, `code`, `message`, `items`, `body` or a `type`
-    flow.yaml:11:5: `i/j` is not a valid id: it contains one of / [ ] # ~ { } " ' \ or begins or ends with a space
+    flow.yaml:11:5: `i/j` is not a valid id: it contains one of / [ ] # ~ { } or begins or ends with a space
     flow.yaml:12:35: `k`: expected a time such as `500ms`, `30s`, `5m`, found `long`
     flow.yaml:12:48: `k`: expected a whole number from 1 to 100, found 0
     flow.yaml:12:61: `k`: expected `fail`, `continue` or `fallback: {task}`, found `maybe`

@@ -40,24 +40,24 @@ pub(crate) fn approvals(
     arguments: &ApprovalsArguments,
     project: &Project,
 ) -> anyhow::Result<ExitCode> {
-    let desk = Desk { project, store: existing_store(project)? };
+    let approvals = ProjectApprovals { project, store: existing_store(project)? };
     runtime()?.block_on(async {
         match &arguments.command {
-            None => list(arguments.list, &desk).await,
-            Some(ApprovalsCommand::List(arguments)) => list(*arguments, &desk).await,
-            Some(ApprovalsCommand::Show(arguments)) => show(arguments, &desk).await,
-            Some(ApprovalsCommand::Approve(approve)) => decide::approve(approve, &desk).await,
+            None => list(arguments.list, &approvals).await,
+            Some(ApprovalsCommand::List(arguments)) => list(*arguments, &approvals).await,
+            Some(ApprovalsCommand::Show(arguments)) => show(arguments, &approvals).await,
+            Some(ApprovalsCommand::Approve(approve)) => decide::approve(approve, &approvals).await,
             Some(ApprovalsCommand::Deny(decide)) => {
-                decide::decide_all(decide, &Verdict::Deny, &desk).await
+                decide::decide_all(decide, &Verdict::Deny, &approvals).await
             }
             Some(ApprovalsCommand::Retry(decide)) => {
-                decide::decide_all(decide, &Verdict::Retry, &desk).await
+                decide::decide_all(decide, &Verdict::Retry, &approvals).await
             }
             Some(ApprovalsCommand::Use(UseArguments { id, result, json })) => {
                 serde_json::from_str::<IgnoredAny>(result).context("--result is not valid JSON")?;
                 check_keys(result.as_bytes()).context("--result is ambiguous JSON")?;
                 let decide = DecideArguments { ids: vec![id.clone()], run: None, json: *json };
-                decide::decide_all(&decide, &Verdict::Use(result.clone()), &desk).await
+                decide::decide_all(&decide, &Verdict::Use(result.clone()), &approvals).await
             }
             Some(ApprovalsCommand::Rules(arguments)) => rules::rules(arguments, project),
         }
@@ -65,13 +65,13 @@ pub(crate) fn approvals(
 }
 
 /// Where decisions about the calls of a project are made.
-struct Desk<'a> {
+struct ProjectApprovals<'a> {
     project: &'a Project,
     /// `None` if the project keeps no records yet.
     store: Option<Store>,
 }
 
-impl Desk<'_> {
+impl ProjectApprovals<'_> {
     fn decisions(&self) -> Option<Decisions> {
         Some(Decisions::new(self.store.clone()?, self.project.kept_rules().cloned()))
     }
@@ -136,7 +136,8 @@ impl<'a> From<&'a Approval> for ApprovalView<'a> {
             kind,
             message: kind.message(),
             tool: &asked.tool,
-            arguments: json.unwrap_or_else(|_| RawValue::NULL.to_owned()),
+            // The person who decides must never see less than is sent.
+            arguments: json.unwrap_or_else(|_| quoted(&asked.arguments)),
             run_id: &asked.run_id,
             call: asked.call,
             caller: &asked.caller,
@@ -153,9 +154,18 @@ impl<'a> From<&'a Approval> for ApprovalView<'a> {
     }
 }
 
-async fn list(arguments: ApprovalsListArguments, desk: &Desk<'_>) -> anyhow::Result<ExitCode> {
+/// Text that is not JSON, as a JSON string.
+fn quoted(text: &str) -> Box<RawValue> {
+    let json = serde_json::value::to_raw_value(text);
+    json.unwrap_or_else(|_| RawValue::NULL.to_owned())
+}
+
+async fn list(
+    arguments: ApprovalsListArguments,
+    approvals: &ProjectApprovals<'_>,
+) -> anyhow::Result<ExitCode> {
     let which = if arguments.all { Approvals::All } else { Approvals::Pending };
-    let found = match &desk.store {
+    let found = match &approvals.store {
         Some(store) => store.approvals(which, now_ms()).await?,
         None => Vec::new(),
     };
@@ -190,8 +200,11 @@ fn print_runs(found: &[Approval]) -> io::Result<()> {
 }
 
 /// Prints one approval with all arguments.
-async fn show(arguments: &ApprovalsShowArguments, desk: &Desk<'_>) -> anyhow::Result<ExitCode> {
-    let approval = match desk.find(&arguments.id).await {
+async fn show(
+    arguments: &ApprovalsShowArguments,
+    approvals: &ProjectApprovals<'_>,
+) -> anyhow::Result<ExitCode> {
+    let approval = match approvals.find(&arguments.id).await {
         Ok(approval) => approval,
         Err(why) => {
             writeln!(io::stderr(), "{why}")?;

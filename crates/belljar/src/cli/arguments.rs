@@ -23,7 +23,9 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 use super::{source, terminal::style::ColourChoice};
 
-pub(crate) use grants::{GrantArguments, OfRun, OfServe, OfWorkflow, WorkspaceArguments};
+pub(crate) use grants::{
+    GrantArguments, OfRun, OfServe, OfSession, OfWorkflow, WorkspaceArguments,
+};
 pub(crate) use limits::LimitArguments;
 pub(crate) use project::{
     ApprovalsArguments, ApprovalsCommand, ApprovalsListArguments, ApprovalsShowArguments,

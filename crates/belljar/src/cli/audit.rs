@@ -8,7 +8,6 @@ use std::{
 use belljar_project::{Project, config::quantity::milliseconds, now_ms};
 use belljar_store::{AuditFilter, AuditRow, Store};
 use belljar_tools::Glob;
-use serde::Serialize;
 
 use super::{
     arguments::AuditArguments,
@@ -31,7 +30,7 @@ pub(crate) fn audit(arguments: &AuditArguments, project: &Project) -> anyhow::Re
             None => Vec::new(),
         };
         if arguments.json {
-            print_json(&rows.iter().map(AuditView::from).collect::<Vec<_>>())?;
+            print_json(&rows)?;
             return Ok(ExitCode::SUCCESS);
         }
         if rows.is_empty() {
@@ -61,38 +60,6 @@ async fn find(arguments: &AuditArguments, store: &Store) -> anyhow::Result<Vec<A
     rows.retain(|row| glob.as_ref().is_none_or(|glob| glob.matches(&row.tool)));
     rows.truncate(arguments.limit as usize);
     Ok(rows)
-}
-
-/// An audit row in the JSON output.
-#[derive(Debug, Serialize)]
-struct AuditView<'a> {
-    run_id: &'a str,
-    call: u32,
-    tool: &'a str,
-    decision: &'a str,
-    reason: &'a str,
-    caller: &'a str,
-    argument_hash: &'a str,
-    started_ms: i64,
-    duration_ms: f64,
-    outcome: &'a str,
-}
-
-impl<'a> From<&'a AuditRow> for AuditView<'a> {
-    fn from(row: &'a AuditRow) -> Self {
-        Self {
-            run_id: &row.run_id,
-            call: row.call,
-            tool: &row.tool,
-            decision: &row.decision,
-            reason: &row.reason,
-            caller: &row.caller,
-            argument_hash: &row.argument_hash,
-            started_ms: row.started_ms,
-            duration_ms: row.duration_ms,
-            outcome: &row.outcome,
-        }
-    }
 }
 
 fn cells(row: &AuditRow) -> [String; 7] {

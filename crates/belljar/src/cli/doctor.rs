@@ -11,7 +11,7 @@ use std::{
     process::ExitCode,
 };
 
-use belljar_contract::{EngineName, Grants, Language, RunError, RunResult, Tier};
+use belljar_contract::{EngineName, Grants, Language, RunError, RunResult, StoreSizes, Tier};
 use belljar_project::{
     Finding, FindingState, Project, Sandbox, config::quantity::milliseconds, examine, locate_engine,
 };
@@ -19,7 +19,7 @@ use serde::Serialize;
 
 use super::{
     arguments::DoctorArguments,
-    gc::Sizes,
+    gc::sizes_text,
     print_json,
     project::existing_store,
     run, runtime,
@@ -47,7 +47,7 @@ struct Diagnosis {
     extras: Vec<Finding>,
     /// Sizes of the project's store, if it can be read.
     #[serde(skip_serializing_if = "Option::is_none")]
-    store: Option<Sizes>,
+    store: Option<StoreSizes>,
     verdict: DoctorVerdict,
 }
 
@@ -138,16 +138,16 @@ fn configuration_finding(error: &anyhow::Error) -> Finding {
 }
 
 /// Reads the whole store of the project, if it has one, and reports its size or its fault.
-async fn examine_store(project: &Project, extras: &mut Vec<Finding>) -> Option<Sizes> {
+async fn examine_store(project: &Project, extras: &mut Vec<Finding>) -> Option<StoreSizes> {
     let layer = "store".to_owned();
     let examined = async {
         let Some(store) = existing_store(project)? else { return Ok(None) };
         store.examine().await?;
-        anyhow::Ok(Some(Sizes::from(store.sizes().await?)))
+        anyhow::Ok(Some(store.sizes().await?))
     };
     match examined.await {
         Ok(sizes) => {
-            let detail = sizes.as_ref()?.text();
+            let detail = sizes_text(sizes.as_ref()?);
             extras.push(Finding { layer, state: FindingState::Works, detail, remedy: None });
             sizes
         }

@@ -30,42 +30,20 @@ struct GcReport {
     removed: BTreeMap<&'static str, u64>,
     /// Whether the store is larger than `[retention] max_size`.
     too_large: bool,
-    before: Sizes,
-    after: Sizes,
+    before: StoreSizes,
+    after: StoreSizes,
 }
 
-/// Sizes of the store in bytes.
-#[derive(Debug, Serialize)]
-pub(crate) struct Sizes {
-    /// Size of the database file.
-    pub(crate) file: u64,
-    /// Size of its write-ahead log.
-    pub(crate) log: u64,
-    /// Unused bytes of the file.
-    pub(crate) free: u64,
-    /// Used bytes of the file, by kind.
-    pub(crate) kinds: BTreeMap<&'static str, u64>,
-}
-
-impl From<StoreSizes> for Sizes {
-    fn from(sizes: StoreSizes) -> Self {
-        let StoreSizes { kinds, file, log, free } = sizes;
-        let kinds = kinds.into_iter().map(|(kind, bytes)| (kind.as_str(), bytes)).collect();
-        Self { file, log, free, kinds }
-    }
-}
-
-impl Sizes {
-    /// One line: the total, then the largest kinds.
-    pub(crate) fn text(&self) -> String {
-        let mut kinds: Vec<(&str, u64)> = self.kinds.iter().map(|(kind, n)| (*kind, *n)).collect();
-        kinds.push(("free", self.free));
-        kinds.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
-        let most = kinds.iter().filter(|(_, bytes)| *bytes > 0).take(SHOWN_KINDS);
-        let most: Vec<String> =
-            most.map(|(kind, bytes)| format!("{kind} {}", round_size(*bytes))).collect();
-        format!("{}: {}", round_size(self.file + self.log), most.join(", "))
-    }
+/// The sizes of a store on one line: the total, then the largest kinds.
+pub(crate) fn sizes_text(sizes: &StoreSizes) -> String {
+    let mut kinds: Vec<(&str, u64)> =
+        sizes.kinds.iter().map(|(kind, bytes)| (kind.as_str(), *bytes)).collect();
+    kinds.push(("free", sizes.free));
+    kinds.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
+    let most = kinds.iter().filter(|(_, bytes)| *bytes > 0).take(SHOWN_KINDS);
+    let most: Vec<String> =
+        most.map(|(kind, bytes)| format!("{kind} {}", round_size(*bytes))).collect();
+    format!("{}: {}", round_size(sizes.file + sizes.log), most.join(", "))
 }
 
 /// Runs `belljar gc`: removes old records and gives their space back.
@@ -151,23 +129,19 @@ fn report(
     after: StoreSizes,
 ) -> GcReport {
     let removed = collected.removed.iter().map(|(kind, went)| (kind.as_str(), went.records));
-    GcReport {
-        dry_run,
-        removed: removed.collect(),
-        too_large: collected.too_large,
-        before: before.into(),
-        after: after.into(),
-    }
+    GcReport { dry_run, removed: removed.collect(), too_large: collected.too_large, before, after }
 }
 
 fn text(report: &GcReport, style: TextStyle) -> String {
-    let size =
-        |sizes: &Sizes, kind: &str| round_size(sizes.kinds.get(kind).copied().unwrap_or_default());
-    let of = |kind: &'static str| {
-        let went = report.removed.get(kind).map_or_else(|| "-".to_owned(), u64::to_string);
-        [kind.to_owned(), went, size(&report.before, kind), size(&report.after, kind)]
+    let size = |sizes: &StoreSizes, kind: RecordKind| {
+        round_size(sizes.kinds.get(&kind).copied().unwrap_or_default())
     };
-    let mut rows: Vec<[String; 4]> = RecordKind::ALL.map(|kind| of(kind.as_str())).into();
+    let of = |kind: RecordKind| {
+        let went = report.removed.get(kind.as_str());
+        let went = went.map_or_else(|| "-".to_owned(), u64::to_string);
+        [kind.as_str().to_owned(), went, size(&report.before, kind), size(&report.after, kind)]
+    };
+    let mut rows: Vec<[String; 4]> = RecordKind::ALL.map(of).into();
     let GcReport { before, after, .. } = report;
     for (name, before, after) in [
         ("free", before.free, after.free),

@@ -73,23 +73,19 @@ pub(crate) fn run(
     let mut options = ProjectOptions::of(&arguments.tools, &project)?;
     // Its connections are in the audit log.
     options.needs_project |= !request.grants.net.is_empty();
+    let mut execution = Execution::new(request, CALLER);
+    execution.language_left_out = source.is_language_left_out;
     runtime()?.block_on(async {
         let mut signals = SignalListener::listen()?;
-        let ran = start_and_run(
-            sandbox_builder(settings, &project),
-            CodeToRun {
-                request,
-                is_language_left_out: source.is_language_left_out,
-                shown_name: source.shown_name.clone(),
-                live: (!arguments.json).then(LiveOutput::start),
-            },
-            &project,
-            options,
-            &mut signals,
-        );
-        let FinishedRun { executor, result, output, stop } = ran.await?;
+        let live = (!arguments.json).then(LiveOutput::start);
+        let sandbox_builder = sandbox_builder(settings, &project);
+        let code = (execution, &*source.shown_name, live);
+        let ran = start_and_run(sandbox_builder, code, &project, options, &mut signals);
+        let FinishedRun { executor, result, output, unwritten, stop } = ran.await?;
         // Printed before the cell is shut down, so that the caller does not wait for that.
-        let printed = print_end(&result, shown, output, arguments);
+        let parts = PrintedParts { output, kept: arguments.artifacts.as_deref() };
+        let printed = print_parts(&result, shown, arguments.json, parts);
+        let printed = unwritten.map_or(printed, |error| Err(error.into()));
         let saved = match &arguments.artifacts {
             Some(directory) => artifacts::save(&result.artifacts, directory),
             None => Ok(()),
@@ -101,26 +97,6 @@ pub(crate) fn run(
         saved?;
         exit_code(printed, &result, stop)
     })
-}
-
-/// Prints a result whose output may have been printed already.
-fn print_end(
-    result: &RunResult,
-    shown: FrameSource<'_>,
-    output: io::Result<OutputState>,
-    arguments: &RunArguments,
-) -> anyhow::Result<()> {
-    if arguments.json {
-        return print_json(result);
-    }
-    let kept = arguments.artifacts.as_deref();
-    let (output, failed) = match output {
-        Ok(output) => (output, None),
-        // Standard error may still be read.
-        Err(error) => (OutputState::Printed { ends_line: true }, Some(error)),
-    };
-    let printed = print_text(result, shown, PrintedParts { output, kept });
-    failed.map_or(printed, |error| Err(error.into()))
 }
 
 /// A sandbox for one run, without a pool.
@@ -136,24 +112,16 @@ struct FinishedRun {
     executor: Option<Executor>,
     result: RunResult,
     /// How much of its output was printed while it ran.
-    output: io::Result<OutputState>,
+    output: OutputState,
+    /// Why not all of it could be. Standard error may still be read.
+    unwritten: Option<io::Error>,
     stop: Option<StopSignal>,
-}
-
-/// The request, and whether its language is only the default.
-struct CodeToRun {
-    request: RunRequest,
-    is_language_left_out: bool,
-    /// The name of the code, for people.
-    shown_name: String,
-    /// Prints its output while it runs.
-    live: Option<Arc<LiveOutput>>,
 }
 
 /// Runs the request, unless a signal comes first.
 async fn start_and_run(
     sandbox_builder: SandboxBuilder,
-    code: CodeToRun,
+    (execution, shown_name, live): (Execution, &str, Option<Arc<LiveOutput>>),
     project: &Project,
     options: ProjectOptions,
     signals: &mut SignalListener,
@@ -163,8 +131,8 @@ async fn start_and_run(
     let executor = match launched {
         LaunchOutcome::Ready(executor) => *executor,
         LaunchOutcome::Not(result, stop) => {
-            let output = Ok(OutputState::Unprinted);
-            return Ok(FinishedRun { executor: None, result: *result, output, stop });
+            let (output, unwritten) = (OutputState::Unprinted, None);
+            return Ok(FinishedRun { executor: None, result: *result, output, unwritten, stop });
         }
     };
     let id = belljar_runtime::run_id();
@@ -174,9 +142,8 @@ async fn start_and_run(
         wait: options.wait,
     };
     let notice = StartNotice::new(&id, asked, &executor, project);
-    let listener = code.live.clone().map(|live| -> Arc<dyn Listener> { live });
+    let listener = live.clone().map(|live| -> Arc<dyn Listener> { live });
     let execution = Execution {
-        language_left_out: code.is_language_left_out,
         tools: options.tools,
         intent: options.intent,
         durability: options.durability,
@@ -184,21 +151,22 @@ async fn start_and_run(
         cache: options.cache,
         observer: notice.clone(),
         listener,
-        ..Execution::new(code.request, CALLER)
+        ..execution
     };
     let mut stop = None;
     let abort = async { stop = Some(wait_for_stop(signals, &executor).await) };
     let run = executor.execute_as(id, execution, abort);
-    let result = notice.watch(executor.bridge(), &code.shown_name, run).await;
-    let output = match &code.live {
-        // The cell of a cached answer printed nothing.
-        Some(live) => live.finish().map(|printed| match result.cached {
-            true => OutputState::Unprinted,
-            false => printed,
-        }),
-        None => Ok(OutputState::Unprinted),
+    let result = match TextStyle::of_stderr().is_terminal() {
+        true => notice.watch(executor.bridge(), shown_name, run).await,
+        false => run.await,
     };
-    Ok(FinishedRun { executor: Some(executor), result, output, stop })
+    let (output, unwritten) = match live.map(|live| live.finish()) {
+        Some(Err(error)) => (OutputState::Printed { ends_line: true }, Some(error)),
+        // The cell of a cached answer printed nothing.
+        Some(Ok(printed)) if !result.cached => (printed, None),
+        Some(Ok(_)) | None => (OutputState::Unprinted, None),
+    };
+    Ok(FinishedRun { executor: Some(executor), result, output, unwritten, stop })
 }
 
 /// Prints a result for a person, or as JSON.
@@ -207,18 +175,19 @@ pub(crate) fn print_result(
     shown: FrameSource<'_>,
     json: bool,
 ) -> anyhow::Result<()> {
-    match json {
-        true => print_json(result),
-        false => print_text(result, shown, PrintedParts::NONE),
-    }
+    print_parts(result, shown, json, PrintedParts::NONE)
 }
 
-/// Prints a result for a person, without what they have seen already.
-pub(crate) fn print_text(
+/// Prints a result for a person, without what they have seen already, or as JSON.
+fn print_parts(
     result: &RunResult,
     shown: FrameSource<'_>,
+    json: bool,
     parts: PrintedParts<'_>,
 ) -> anyhow::Result<()> {
+    if json {
+        return print_json(result);
+    }
     let (out, err) = (TextStyle::of_stdout(), TextStyle::of_stderr());
     let (mut stdout, mut stderr) = (io::stdout().lock(), io::stderr().lock());
     let written = report::write_output(result, parts, &mut stdout, &mut stderr, (out, err));

@@ -4,15 +4,16 @@
 
 mod client;
 
-use std::{io, io::Write as _, path::Path, process::ExitCode};
+use std::{io, io::Write as _, path::Path, process::ExitCode, time::Duration};
 
-use anyhow::{Context as _, bail};
-use belljar_contract::{RunResult, SessionInfo};
+use anyhow::{Context as _, anyhow, bail};
+use belljar_contract::{RunResult, SessionInfo, SessionRequest, WorkspaceRequest};
 use belljar_project::{Project, config::ProjectSettings, now_ms};
 use client::{HostClient, HostRefusal, Method};
 use serde_json::{Map, Value, json, value::RawValue};
 
 use super::{
+    access::requested_grants,
     arguments::{
         RunArguments, SessionCommand, SessionExecArguments, SessionForkArguments,
         SessionNewArguments,
@@ -126,33 +127,38 @@ fn run(
 }
 
 fn make(client: &HostClient, new: &SessionNewArguments) -> anyhow::Result<ExitCode> {
-    let mut body = Map::new();
-    if let Some(language) = new.language {
-        body.insert("language".to_owned(), language.as_str().into());
+    let body = serde_json::to_value(request(new)?).context("cannot write the request as JSON")?;
+    let made = client.ask(Method::Post, "/v1/sessions", Some(&body))?;
+    show(&made, "session_id", new.json)
+}
+
+/// The session that the flags ask for.
+fn request(new: &SessionNewArguments) -> anyhow::Result<SessionRequest> {
+    let seconds = |time: Option<Duration>| time.map(|time| time.as_secs().max(1));
+    let mut request = SessionRequest {
+        language: new.language,
+        engine: new.engine,
+        idle_seconds: seconds(new.idle),
+        lifetime_seconds: seconds(new.lifetime),
+        ..SessionRequest::default()
+    };
+    let grants = requested_grants(&new.grants)?;
+    let given = grants.given();
+    for (grant, value) in grants.values().into_iter().filter(|(grant, _)| given.contains(grant)) {
+        let json = value.to_json().context("a path is not UTF-8 text")?;
+        let refused = |wanted| anyhow!("{} must be {wanted}", grant.key());
+        request.grants.set(grant, &json).map_err(refused)?;
     }
-    if let Some(engine) = new.engine {
-        body.insert("engine".to_owned(), engine.as_str().into());
-    }
-    if let Some(memory) = new.memory {
-        body.insert("limits".to_owned(), json!({ "memory_mb": memory.div_ceil(1 << 20) }));
-    }
-    let grants = [("commands", &new.commands), ("net", &new.hosts)];
-    let grants = grants.into_iter().filter(|(_, names)| !names.is_empty());
-    let grants: Map<_, _> = grants.map(|(key, names)| (key.to_owned(), json!(names))).collect();
-    if !grants.is_empty() {
-        body.insert("grants".to_owned(), grants.into());
+    for (limit, amount) in new.limits.given() {
+        request.limits.set(*limit, limit.to_json(*amount));
     }
     if let Some(path) = &new.workspace {
         let path = std::path::absolute(path).context("cannot make the workspace path absolute")?;
-        body.insert("workspace".to_owned(), json!({ "path": path }));
+        let path = path.to_str().context("the path of the workspace is not UTF-8 text")?.to_owned();
+        let (commit, commit_executable) = (false, Vec::new());
+        request.workspace = Some(WorkspaceRequest { path, commit, commit_executable });
     }
-    for (name, time) in [("idle_seconds", new.idle), ("lifetime_seconds", new.lifetime)] {
-        if let Some(time) = time {
-            body.insert(name.to_owned(), time.as_secs().max(1).into());
-        }
-    }
-    let made = client.ask(Method::Post, "/v1/sessions", Some(&body.into()))?;
-    show(&made, "session_id", new.json)
+    Ok(request)
 }
 
 fn execute(client: &HostClient, exec: &SessionExecArguments) -> anyhow::Result<ExitCode> {

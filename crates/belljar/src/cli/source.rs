@@ -153,13 +153,8 @@ fn text(reader: impl Read, max_bytes: u64, name: &str) -> anyhow::Result<String>
 
 /// Parses the name of a language.
 pub(crate) fn language(name: &str) -> Result<Language, String> {
-    match name {
-        "typescript" | "ts" => Ok(Language::TypeScript),
-        "javascript" | "js" => Ok(Language::JavaScript),
-        "python" | "py" => Ok(Language::Python),
-        "bash" | "sh" | "shell" => Ok(Language::Bash),
-        _ => Err("use typescript (ts), javascript (js), python (py) or bash (sh)".to_owned()),
-    }
+    let named = |language: Language| format!("{language} ({})", language.extension());
+    Language::from_name(name).ok_or_else(|| format!("use {}", Language::one_of(named)))
 }
 
 /// Parses the name of an engine; help and errors list the engines there are.

@@ -122,8 +122,28 @@ pub(crate) fn program() -> String {
 }
 
 /// Whether [`as_ordinary_user`] started this process.
-pub(crate) fn is_ordinary_users_child() -> bool {
+fn is_ordinary_users_child() -> bool {
     std::env::var_os(PROGRAM).is_some()
+}
+
+/// Whether to leave a test to the child of [`as_ordinary_user`]: root starts one for it.
+#[expect(clippy::print_stderr, reason = "it is said aloud")]
+pub(crate) fn left_to_child() -> bool {
+    let is_left = getuid().is_root();
+    if is_left {
+        eprintln!("LEFT TO THE CHILD, an ordinary user");
+    }
+    is_left
+}
+
+/// Whether to leave a test to the parent of this child.
+#[expect(clippy::print_stderr, reason = "it is said aloud")]
+pub(crate) fn left_to_parent() -> bool {
+    let is_left = is_ordinary_users_child();
+    if is_left {
+        eprintln!("LEFT TO THE PARENT");
+    }
+    is_left
 }
 
 /// Runs tests of this program again, as a user who has a program to start and a place of their own.

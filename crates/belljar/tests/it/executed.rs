@@ -7,12 +7,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use belljar_testing::{as_root, sandboxed};
+use belljar_testing::{as_root, in_parent, sandboxed};
 use serde_json::Value;
 
-use crate::command::{
-    BELLJAR, Outcome, Place, as_ordinary_user, is_ordinary_users_child, outcome, program,
-};
+use crate::command::{BELLJAR, Outcome, Place, as_ordinary_user, outcome, program};
 
 /// A repository of git that its operator looks at afterwards.
 struct Repository {
@@ -297,11 +295,9 @@ fn s4_what_is_written_directly_is_fixed_too() {
 
 /// The files of a workflow are under the same list; between its tasks nothing is lost.
 #[sandboxed]
+#[in_parent]
 #[test]
 fn s4_a_workflow_commits_it_only_by_name_too() {
-    if is_ordinary_users_child() {
-        return;
-    }
     let file = "settings: {files: true}\ntasks:\n  - id: change\n    language: bash\n    code: |\n      \
                 echo evil >> /work/.git/config; echo made > /work/.Envrc; echo made > /work/made.txt\n  \
                 - id: look\n    language: bash\n    code: tail -n 1 /work/.git/config > /work/seen.txt\n    \

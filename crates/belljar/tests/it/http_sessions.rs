@@ -137,6 +137,31 @@ fn s18_the_command_line_grants_commands_to_a_session() {
     assert_eq!(exec(&without.stdout).stdout, "x\n", "{without:#?}");
 }
 
+/// S18, A5: every grant and limit of a session that the API takes is a flag.
+#[sandboxed]
+#[test]
+fn s18_the_command_line_asks_for_paths_variables_and_limits_of_a_session() {
+    let place = Place::new();
+    place.file("data/note.txt", "there");
+    let data = place.path().join("data");
+    let data = data.to_str().expect("UTF-8");
+    let _server = serve_in(&place, &["--read", data]);
+    let exec = |id: &str| {
+        let write = "head -c 2000000 /dev/zero > f 2>/dev/null && echo fits || echo full";
+        let code = format!("cat {data}/note.txt 2>/dev/null; echo \" $KEY\"; {write}");
+        place.belljar(&["session", "exec", id.trim(), "-c", &code]).stdout
+    };
+    let asked = ["session", "new", "-l", "bash", "--read", data, "--env", "KEY=own"];
+    let new = place.belljar(&[&asked[..], &["--disk", "1MiB"]].concat());
+    assert_eq!(exec(&new.stdout), "there own\nfull\n", "{new:#?}");
+    // Control: a session without them.
+    let without = place.belljar(&["session", "new", "-l", "bash"]);
+    assert_eq!(exec(&without.stdout), " \nfits\n", "{without:#?}");
+    // What the operator does not allow is refused.
+    let refused = place.belljar(&["session", "new", "-l", "bash", "--read", "/etc"]);
+    assert!(refused.stderr.contains("reading /etc is not allowed here"), "{refused:#?}");
+}
+
 #[sandboxed]
 #[test]
 fn s18_a_directory_with_something_in_it_is_not_deleted() {

@@ -94,4 +94,4 @@ mod workflow_support;
 mod workspace;
 
 // Where the attributes of belljar-testing look for them.
-use command::{no_crash_points, no_sandbox, not_root};
+use command::{left_to_child, left_to_parent, no_crash_points, no_sandbox, not_root};

@@ -156,6 +156,48 @@ fn n1_redirects_are_requests_of_their_own() {
     });
 }
 
+/// The control requests, those that the rules refuse, and those that are no requests.
+const REFUSED: &str = "
+    const at = 'https://web.example.com';
+    const get = (url, init) => attempt(async () => (await fetch(url, init)).text());
+    return {
+      control: await get(at + '/allowed/x?y=1'),
+      post: await get(at + '/allowed/x', { method: 'POST', body: 'x' }),
+      refused: [
+        await get('https://other.example.com/allowed/x'),
+        await get('https://web.example.com:8443/allowed/x'),
+        await get('http://web.example.com:443/allowed/x'),
+        await get(at + '/other'),
+        await get(at + '/allowed/x', { method: 'PUT', body: 'x' }),
+        await get(at + '/allowed/not/x', { method: 'POST', body: 'x' }),
+        await get(at + '/allowed//x'),
+        await get(at + '/allowed/%2e%2e/other'),
+        await get(at + '/allowed/..%2fother'),
+        await get(at + '/allowed/x', { headers: { 'X-HTTP-Method-Override': 'DELETE' } }),
+        await get(at + '/allowed/x', { headers: { Upgrade: 'websocket', Connection: 'Upgrade' } }),
+        await get('http://inner.example.com/'),
+        await get('http://127.0.0.1/'),
+        await get('http://2130706433/'),
+        await get('http://0x7f.1/'),
+        await get('http://[::ffff:127.0.0.1]/'),
+        await get('http://[64:ff9b::7f00:1]/'),
+        await get('http://localhost/'),
+        await get('http://web.example.com.evil.example/'),
+      ],
+      notRequests: [
+        await get('https://user:secret@web.example.com/allowed/x'),
+        await get('ftp://web.example.com/'),
+        await get('//web.example.com/'),
+        await get(at + '/allowed/x', { method: 'TRACE' }),
+        await get(at + '/allowed/x', { method: 'CONNECT' }),
+        await get(at + '/allowed/x', { method: 'GET /other HTTP/1.1\\r\\nX: ' }),
+        await get(at + '/allowed/x', { headers: [['A\\r\\nB', 'c']] }),
+        await get(at + '/allowed/x', { headers: { A: 'b\\r\\nC: d' } }),
+        await get(at + '/allowed/x', { headers: { A: 'b\\0' } }),
+        await get(at + '/allowed/x', { method: 'GET', body: 'x' }),
+      ],
+    };";
+
 /// Refusals of every kind, each beside a request that gets through.
 #[sandboxed]
 #[test]
@@ -170,52 +212,8 @@ allow = [
 deny = [{ host = "web.example.com", methods = ["POST"], paths = ["/allowed/not/**"] }]
 "#;
         place.file(".config/belljar/belljar.toml", rules);
-        let code = "
-            const at = 'https://web.example.com';
-            const get = (url, init) => attempt(async () => (await fetch(url, init)).text());
-            return {
-              control: await get(at + '/allowed/x?y=1'),
-              post: await get(at + '/allowed/x', { method: 'POST', body: 'x' }),
-              refused: [
-                await get('https://other.example.com/allowed/x'),
-                await get('https://web.example.com:8443/allowed/x'),
-                await get('http://web.example.com:443/allowed/x'),
-                await get(at + '/other'),
-                await get(at + '/allowed/x', { method: 'PUT', body: 'x' }),
-                await get(at + '/allowed/not/x', { method: 'POST', body: 'x' }),
-                await get(at + '/allowed//x'),
-                await get(at + '/allowed/%2e%2e/other'),
-                await get(at + '/allowed/..%2fother'),
-                await get(at + '/allowed/x', { headers: { 'X-HTTP-Method-Override': 'DELETE' } }),
-                await get(at + '/allowed/x', { headers: { Upgrade: 'websocket', Connection: 'Upgrade' } }),
-                await get('http://inner.example.com/'),
-                await get('http://127.0.0.1/'),
-                await get('http://2130706433/'),
-                await get('http://0x7f.1/'),
-                await get('http://[::ffff:127.0.0.1]/'),
-                await get('http://[64:ff9b::7f00:1]/'),
-                await get('http://localhost/'),
-                await get('http://web.example.com.evil.example/'),
-              ],
-              notRequests: [
-                await get('https://user:secret@web.example.com/allowed/x'),
-                await get('ftp://web.example.com/'),
-                await get('//web.example.com/'),
-                await get(at + '/allowed/x', { method: 'TRACE' }),
-                await get(at + '/allowed/x', { method: 'CONNECT' }),
-                await get(at + '/allowed/x', { method: 'GET /other HTTP/1.1\\r\\nX: ' }),
-                await get(at + '/allowed/x', { headers: [['A\\r\\nB', 'c']] }),
-                await get(at + '/allowed/x', { headers: { A: 'b\\r\\nC: d' } }),
-                await get(at + '/allowed/x', { headers: { A: 'b\\0' } }),
-                await get(at + '/allowed/x', { method: 'GET', body: 'x' }),
-              ],
-            };";
-        let result = script(
-            internet,
-            &place,
-            code,
-            &["--net", "web.example.com", "--net", "inner.example.com"],
-        );
+        let hosts = ["--net", "web.example.com", "--net", "inner.example.com"];
+        let result = script(internet, &place, REFUSED, &hosts);
         assert_eq!(value(&result, "/control"), "hello from /allowed/x", "{result:#}");
         assert_eq!(value(&result, "/post"), "1 bytes");
         for (at, wanted) in [("/refused", "PermissionError: "), ("/notRequests", "TypeError: ")] {

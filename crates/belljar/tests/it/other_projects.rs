@@ -3,12 +3,11 @@
 
 use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf};
 
-use belljar_testing::{as_root, sandboxed};
-use rustix::process::getuid;
+use belljar_testing::{as_root, in_child, in_parent, sandboxed};
 use serde_json::Value;
 
 use crate::{
-    command::{Place, as_ordinary_user, is_ordinary_users_child, outcome, program},
+    command::{Place, as_ordinary_user, outcome, program},
     executed::is_withheld,
     mcp_support::serve_in,
 };
@@ -144,13 +143,11 @@ fn s6_a_link_does_not_lead_around_it() {
 }
 
 /// A directory that cannot be searched may hold anything, and is not shown.
+// Root can look into any directory; the child of `s6_all_of_this_holds_for_an_ordinary_user` cannot.
 #[sandboxed]
+#[in_child]
 #[test]
 fn s6_a_directory_that_cannot_be_looked_into_is_not_open() {
-    // Root can look into any directory; the child of `s6_all_of_this_holds_for_an_ordinary_user` cannot.
-    if getuid().is_root() {
-        return;
-    }
     let projects = Projects::new();
     let other = projects.above.join("other");
     fs::set_permissions(&other, PermissionsExt::from_mode(0o311)).unwrap();
@@ -162,11 +159,9 @@ fn s6_a_directory_that_cannot_be_looked_into_is_not_open() {
 
 /// Over HTTP the client chooses the directory.
 #[sandboxed]
+#[in_parent]
 #[test]
 fn s6_clients_of_a_server_reach_no_other_project() {
-    if is_ordinary_users_child() {
-        return;
-    }
     let projects = Projects::new();
     let above = projects.above.to_str().unwrap();
     let serving = serve_in(&projects.place, &["--read", above, "--write", above]);

@@ -1,6 +1,9 @@
 //! Bodies, queries and answers of `/v1/workflows`.
 
-use belljar_contract::{JsonMap, JsonValue, MAX_JSON_INTEGER, json_value, optional_whole_number};
+use belljar_contract::{
+    JsonMap, JsonValue, MAX_JSON_INTEGER, MAX_WORKFLOW_ID, is_workflow_id, json_value,
+    optional_whole_number,
+};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{
     Deserialize, Deserializer, Serialize,
@@ -10,8 +13,7 @@ use serde_json::value::RawValue;
 
 use super::super::error::ApiError;
 use crate::workflows::{
-    MAX_ID, WorkflowEventInfo, WorkflowFork, WorkflowInfo, WorkflowRequest, WorkflowSource,
-    is_fit_for_id,
+    WorkflowEventInfo, WorkflowFork, WorkflowInfo, WorkflowRequest, WorkflowSource,
 };
 
 /// A request to run a workflow.
@@ -163,8 +165,8 @@ impl CommandRequest {
 
 fn check_id(field: &str, id: Option<&str>) -> Result<(), ApiError> {
     match id {
-        Some(id) if !is_fit_for_id(id) => Err(ApiError::invalid(format!(
-            "{field}: must be up to {MAX_ID} letters, digits, `_`, `-` or `.`"
+        Some(id) if !is_workflow_id(id) => Err(ApiError::invalid(format!(
+            "{field}: must be up to {MAX_WORKFLOW_ID} letters, digits, `_`, `-` or `.`"
         ))),
         Some(_) | None => Ok(()),
     }

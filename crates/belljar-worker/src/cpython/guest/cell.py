@@ -7,7 +7,8 @@ import sys
 
 from . import forks
 from .errors import guest_error
-from .run import Run, enter_cell, prepare_cell
+from .prepared import enter_cell, prepare_cell
+from .run import Run
 from .wire import BRANCH, BRANCH_FRAMES, REROOT, RUN, HostGone, run_of
 
 WORK = "/work"

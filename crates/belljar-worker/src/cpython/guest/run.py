@@ -6,39 +6,32 @@ import atexit
 import builtins
 import linecache
 import logging
-import mmap
 import os
 import sys
 import threading
 import time
 import types
-from os import access, chdir, getpid
+from os import access, getpid
 from time import monotonic
 
 from . import absent, durable, figures, notebook, patches, procfs, restrict, state, trace
 from .arrivals import Arrivals
 from .calls import Calls
-from .capture import FdCapture
 from .errors import AlarmExit, Failure, Reporter, guest_error
 from .fetch import make_fetch
 from .helpers import parse_context
-from .names import BuiltinNames
 from .node import NODE, Node
 from .program import Program, binds
-from .session import Overdue, Session, is_alone, revive_pools
-from .streams import Streams
+from .session import Overdue, is_alone, join_threads, revive_pools
 from .toolnames import make_names
 from .value import ValueProblem, encode, encode_as_shown
-from .wire import Link, utf8
+from .wire import utf8
 
 WORK = "/work"
 # The user that runs the code, as far as code can tell.
 USER = "user"
 # Files in here come back beside the value.
 OUTPUT = "/work/out"
-# Freed when memory has run out, so that the error can still be reported. It is never written to, so
-# it uses address space only.
-RESERVE_BYTES = 2 << 20
 # Code of a session that continues after its time is interrupted again after this many seconds.
 AGAIN_SECONDS = 0.05
 # A signal that comes so much earlier than the clock was set is not the clock's.
@@ -49,7 +42,6 @@ _NOT_VALUES = (types.FunctionType, types.BuiltinFunctionType, types.ModuleType, 
 # The originals, before a run replaces them.
 _listdir = os.listdir
 _os_exit = os._exit
-_os_system = os.system
 
 
 class Run:
@@ -302,7 +294,7 @@ class Run:
         failed_task = patches.unhandled_task_error()
         if failed_task is not None:
             raise Failure(self.reporter.thrown(failed_task, "runtime.unhandled_rejection"))
-        _join_threads()
+        join_threads()
         if self._session:
             revive_pools()
         self._save_figures()
@@ -467,75 +459,6 @@ def prepare_zygote() -> None:
     _exit_state_of_ours = _exit_state()
 
 
-class PreparedCell:
-    """The parts that a run finds ready."""
-
-    def __init__(self, link):
-        self.streams = Streams(link)
-        self.capture = FdCapture(link)
-        self.system = _after(self.capture.start, _os_system)
-        # Whether code is running, which may fork.
-        self.is_running = False
-        self.link = link
-        self._reserve = None
-        self._session = None
-        self.names = BuiltinNames(link)
-
-    def session_for(self, head: dict):
-        """The session the run belongs to, None for a run of its own."""
-        if not head.get("session"):
-            return None
-        if self._session is None:
-            self._session = Session(self.link, self.names)
-        self._session.begin()
-        return self._session
-
-    def put_aside(self) -> None:
-        """Reserves some memory, if possible and not yet done."""
-        if self._reserve is None or self._reserve.closed:
-            flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
-            try:
-                self._reserve = mmap.mmap(-1, RESERVE_BYTES, flags)
-            except OSError:
-                self._reserve = None
-
-    def free_reserve(self) -> None:
-        """Frees the reserved memory."""
-        if self._reserve is not None:
-            self._reserve.close()
-
-    def before_fork(self) -> None:
-        """The code is about to fork: captures the output of its child."""
-        if self.is_running:
-            self.capture.start()
-
-    def in_child(self) -> None:
-        """In a child that the code forked: it must not send frames."""
-        if self.is_running or threading.current_thread() is not threading.main_thread():
-            self.link.forget()
-
-
-def prepare_cell() -> "PreparedCell":
-    """In the zygote: prepares streams, forks and reserved memory before there is a cell, over a
-    link that leads nowhere yet."""
-    prepared = PreparedCell(Link(None))
-    prepared.streams.install(sys)
-    os.register_at_fork(before=prepared.before_fork, after_in_child=prepared.in_child)
-    prepared.put_aside()
-    return prepared
-
-
-def enter_cell(prepared: "PreparedCell", fd: int, work: str) -> None:
-    """In a cell: its socket and its folder."""
-    prepared.link.lead_to(fd)
-    try:
-        chdir(work)
-    except OSError:
-        pass
-    if work != WORK:
-        os.environ["HOME"] = work
-
-
 _exit_state_of_ours = None
 
 
@@ -559,26 +482,3 @@ def _has_files(path: str) -> bool:
         return bool(_listdir(path))
     except OSError:
         return False
-
-
-def _after(first, then):
-    def call(*arguments, **options):
-        first()
-        return then(*arguments, **options)
-
-    call.__name__ = call.__qualname__ = getattr(then, "__name__", "call")
-    return call
-
-
-def _join_threads() -> None:
-    """Waits for threads that are not daemons, as Python does before it ends."""
-    if is_alone():
-        return
-    for finish in reversed(getattr(threading, "_threading_atexits", ())):
-        finish()
-    me = threading.current_thread()
-    while True:
-        others = [one for one in threading.enumerate() if one is not me and not one.daemon]
-        if not others:
-            return
-        others[0].join()

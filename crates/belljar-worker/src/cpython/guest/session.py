@@ -115,6 +115,20 @@ def is_alone() -> bool:
     return _thread._count() == 0
 
 
+def _join_threads() -> None:
+    """Waits for threads that are not daemons, as Python does before it ends."""
+    if is_alone():
+        return
+    for finish in reversed(getattr(threading, "_threading_atexits", ())):
+        finish()
+    me = threading.current_thread()
+    while True:
+        others = [one for one in threading.enumerate() if one is not me and not one.daemon]
+        if not others:
+            return
+        others[0].join()
+
+
 def is_run_name(file_name: str) -> bool:
     """Whether this is the name of the code of some run of a session."""
     return file_name.startswith(_RUN_NAME)

@@ -14,7 +14,7 @@ use belljar_tools::{RecordedVerdict, VerdictError};
 use serde_json::{Map, Value};
 
 use super::{
-    ApprovalView, BY, Desk, head,
+    ApprovalView, BY, ProjectApprovals, head,
     text::{all_arguments, arguments_in_line, name_in_line},
 };
 use crate::cli::{
@@ -26,7 +26,7 @@ use crate::cli::{
 /// Approves calls, and the rule that was asked for with them.
 pub(super) async fn approve(
     arguments: &ApproveArguments,
-    desk: &Desk<'_>,
+    approvals: &ProjectApprovals<'_>,
 ) -> anyhow::Result<ExitCode> {
     let scope = ConsentScope::from_name(&arguments.scope).unwrap_or_default();
     let when = conditions(&arguments.when)?;
@@ -38,17 +38,17 @@ pub(super) async fn approve(
         }
     };
     // Found once: a call that comes after a person has looked waits for another decision.
-    let ids = ids(&arguments.decide, desk).await?;
+    let ids = ids(&arguments.decide, approvals).await?;
     let is_person = io::stdin().is_terminal() && io::stderr().is_terminal();
     if is_person
         && !arguments.yes
         && !arguments.decide.json
-        && !is_meant(&ids, arguments.decide.run.is_some(), &verdict, desk).await?
+        && !is_meant(&ids, arguments.decide.run.is_some(), &verdict, approvals).await?
     {
         writeln!(io::stderr(), "nothing was decided")?;
         return Ok(ExitCode::FAILURE);
     }
-    decide_these(ids, &arguments.decide, &verdict, desk).await
+    decide_these(ids, &arguments.decide, &verdict, approvals).await
 }
 
 /// Asks a person about what they have not named: the calls of a run, and rules that are for good.
@@ -56,13 +56,13 @@ async fn is_meant(
     ids: &[String],
     is_of_run: bool,
     verdict: &Verdict,
-    desk: &Desk<'_>,
+    approvals: &ProjectApprovals<'_>,
 ) -> anyhow::Result<bool> {
     if is_of_run && !ids.is_empty() {
         let style = TextStyle::of_stderr();
         for id in ids {
             // A fault is reported when the approval is decided.
-            let Ok(found) = desk.find(id).await else { continue };
+            let Ok(found) = approvals.find(id).await else { continue };
             let (head, json) = (head(&found, now_ms(), style), &found.asked.arguments);
             write!(io::stderr(), "{head}{}", all_arguments(json, style))?;
         }
@@ -71,7 +71,7 @@ async fn is_meant(
         }
     }
     for id in ids {
-        if !agrees(id, verdict, desk).await? {
+        if !agrees(id, verdict, approvals).await? {
             return Ok(false);
         }
     }
@@ -86,15 +86,19 @@ fn says_yes(question: &str) -> io::Result<bool> {
 }
 
 /// Shows a person a rule for good, and asks whether it is meant.
-async fn agrees(id: &str, verdict: &Verdict, desk: &Desk<'_>) -> anyhow::Result<bool> {
-    let (Verdict::ApproveRule(wanted), Some(decisions)) = (verdict, desk.decisions()) else {
+async fn agrees(
+    id: &str,
+    verdict: &Verdict,
+    approvals: &ProjectApprovals<'_>,
+) -> anyhow::Result<bool> {
+    let (Verdict::ApproveRule(wanted), Some(decisions)) = (verdict, approvals.decisions()) else {
         return Ok(true);
     };
     if wanted.scope != ConsentScope::Always {
         return Ok(true);
     }
     // A fault is reported when the approval is decided.
-    let Ok(found) = desk.find(id).await else { return Ok(true) };
+    let Ok(found) = approvals.find(id).await else { return Ok(true) };
     let Ok(rule) = decisions.rule_for(&found.asked, wanted.clone(), BY, now_ms()) else {
         return Ok(true);
     };
@@ -103,7 +107,7 @@ async fn agrees(id: &str, verdict: &Verdict, desk: &Desk<'_>) -> anyhow::Result<
         "this allows {} {}: {}",
         visible(&rule.to_string()),
         wanted.scope.phrase(),
-        visible(&desk.project.root().to_string_lossy()),
+        visible(&approvals.project.root().to_string_lossy()),
     )?;
     Ok(says_yes("keep this rule?")?)
 }
@@ -127,9 +131,12 @@ fn conditions(given: &[String]) -> anyhow::Result<Map<String, Value>> {
 }
 
 /// The ids that were given, or those of the calls of a run that wait for a yes or a no.
-async fn ids(arguments: &DecideArguments, desk: &Desk<'_>) -> anyhow::Result<Vec<String>> {
+async fn ids(
+    arguments: &DecideArguments,
+    approvals: &ProjectApprovals<'_>,
+) -> anyhow::Result<Vec<String>> {
     let Some(run) = &arguments.run else { return Ok(arguments.ids.clone()) };
-    let Some(decisions) = desk.decisions() else { return Ok(Vec::new()) };
+    let Some(decisions) = approvals.decisions() else { return Ok(Vec::new()) };
     let waiting = decisions.waiting_in(&RunId::from(run.as_str()), now_ms()).await?;
     let calls = waiting.into_iter().filter(|one| !one.asked.is_in_doubt());
     Ok(calls.map(|one| one.asked.id.to_string()).collect())
@@ -139,9 +146,9 @@ async fn ids(arguments: &DecideArguments, desk: &Desk<'_>) -> anyhow::Result<Vec
 pub(super) async fn decide_all(
     arguments: &DecideArguments,
     verdict: &Verdict,
-    desk: &Desk<'_>,
+    approvals: &ProjectApprovals<'_>,
 ) -> anyhow::Result<ExitCode> {
-    decide_these(ids(arguments, desk).await?, arguments, verdict, desk).await
+    decide_these(ids(arguments, approvals).await?, arguments, verdict, approvals).await
 }
 
 /// Decides each approval. If one fails, the others are still decided.
@@ -149,7 +156,7 @@ async fn decide_these(
     ids: Vec<String>,
     arguments: &DecideArguments,
     verdict: &Verdict,
-    desk: &Desk<'_>,
+    approvals: &ProjectApprovals<'_>,
 ) -> anyhow::Result<ExitCode> {
     let (mut decided, mut failed) = (Vec::<RecordedVerdict>::new(), false);
     let mut answered = BTreeSet::new();
@@ -162,7 +169,7 @@ async fn decide_these(
         if answered.contains(&id) {
             continue;
         }
-        match decide(&id, verdict, desk).await {
+        match decide(&id, verdict, approvals).await {
             Ok(recorded) => {
                 answered.extend(recorded.also.iter().map(|one| one.asked.id.to_string()));
                 decided.push(recorded);
@@ -178,15 +185,19 @@ async fn decide_these(
         print_json(&all.map(ApprovalView::from).collect::<Vec<_>>())?;
     } else {
         for recorded in &decided {
-            tell(recorded, desk).await?;
+            tell(recorded, approvals).await?;
         }
     }
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-async fn decide(id: &str, verdict: &Verdict, desk: &Desk<'_>) -> Result<RecordedVerdict, String> {
-    let found = desk.find(id).await?;
-    let decisions = desk.decisions().ok_or_else(|| "the project has no records".to_owned())?;
+async fn decide(
+    id: &str,
+    verdict: &Verdict,
+    approvals: &ProjectApprovals<'_>,
+) -> Result<RecordedVerdict, String> {
+    let found = approvals.find(id).await?;
+    let decisions = approvals.decisions().ok_or_else(|| "the project has no records".to_owned())?;
     let decided = decisions.decide(&found.asked.id, verdict.clone(), BY, now_ms()).await;
     decided.map_err(|error| match error {
         VerdictError::Decide(error @ DecideError::AlreadyDecided { at_ms, .. }) => {
@@ -201,7 +212,7 @@ async fn decide(id: &str, verdict: &Verdict, desk: &Desk<'_>) -> Result<Recorded
     })
 }
 
-async fn tell(recorded: &RecordedVerdict, desk: &Desk<'_>) -> anyhow::Result<()> {
+async fn tell(recorded: &RecordedVerdict, approvals: &ProjectApprovals<'_>) -> anyhow::Result<()> {
     for Approval { asked, state, .. } in [&recorded.approval].into_iter().chain(&recorded.also) {
         let (tool, arguments) = (name_in_line(&asked.tool), arguments_in_line(&asked.arguments));
         writeln!(io::stdout(), "{} {}: {tool} {arguments}", state.as_str(), asked.id)?;
@@ -213,7 +224,7 @@ async fn tell(recorded: &RecordedVerdict, desk: &Desk<'_>) -> anyhow::Result<()>
         }
     }
     let asked = &recorded.approval.asked;
-    if let Some(store) = &desk.store
+    if let Some(store) = &approvals.store
         && is_resumable(store, &asked.run_id).await?
     {
         writeln!(

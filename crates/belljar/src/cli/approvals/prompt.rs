@@ -6,7 +6,7 @@
 //! counts only if all arguments were on the screen. Calls that wait at once are one question, so that a loop
 //! does not ask once per round.
 
-mod gathered;
+mod question_group;
 
 use std::{
     collections::VecDeque,
@@ -171,7 +171,7 @@ impl PromptQueue {
     /// Shows the next question: about all calls that wait, or about the first.
     fn ask(&mut self) {
         let style = TextStyle::of_stderr();
-        let all = if self.is_each { None } else { gathered::question(&self.waiting, style) };
+        let all = if self.is_each { None } else { question_group::question(&self.waiting, style) };
         let Some(next) = self.waiting.front() else { return };
         let asked = match all {
             Some(text) => {
@@ -237,14 +237,14 @@ impl PromptQueue {
 
     /// Answers for all calls that were shown and still wait. Calls that came later are not among them.
     async fn take_all(&mut self, ids: &[ApprovalId], line: Option<&str>) {
-        let verdict = match gathered::GatheredReply::read(line) {
-            gathered::GatheredReply::Unclear => return,
-            gathered::GatheredReply::Each => {
+        let verdict = match question_group::GroupReply::read(line) {
+            question_group::GroupReply::Unclear => return,
+            question_group::GroupReply::Each => {
                 self.is_each = true;
                 return;
             }
-            gathered::GatheredReply::Gone => None,
-            gathered::GatheredReply::All(verdict) => Some(verdict),
+            question_group::GroupReply::Gone => None,
+            question_group::GroupReply::All(verdict) => Some(verdict),
         };
         let (shown, later): (VecDeque<_>, VecDeque<_>) =
             self.waiting.drain(..).partition(|notice| ids.contains(&notice.asked.id));

@@ -11,8 +11,11 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_pars
 
 /// The command that has the flags.
 pub(crate) trait GrantingCommand: fmt::Debug + Default + Send + Sync + 'static {
+    /// The heading of the flags.
+    const HEADING: &str = "Grants";
+
     /// The text of `--help` about a grant's flag, if the command has it.
-    fn help(flag: GrantFlag) -> Option<&'static str>;
+    fn help(grant: Grant, flag: GrantFlag) -> Option<&'static str>;
 }
 
 /// A command that has one workspace.
@@ -33,7 +36,7 @@ impl WorkspaceCommand for OfRun {
 }
 
 impl GrantingCommand for OfRun {
-    fn help(flag: GrantFlag) -> Option<&'static str> {
+    fn help(_: Grant, flag: GrantFlag) -> Option<&'static str> {
         Some(flag.help)
     }
 }
@@ -50,7 +53,7 @@ impl WorkspaceCommand for OfWorkflow {
 }
 
 impl GrantingCommand for OfWorkflow {
-    fn help(flag: GrantFlag) -> Option<&'static str> {
+    fn help(_: Grant, flag: GrantFlag) -> Option<&'static str> {
         flag.workflow_help
     }
 }
@@ -60,8 +63,20 @@ impl GrantingCommand for OfWorkflow {
 pub(crate) struct OfServe;
 
 impl GrantingCommand for OfServe {
-    fn help(flag: GrantFlag) -> Option<&'static str> {
+    fn help(_: Grant, flag: GrantFlag) -> Option<&'static str> {
         flag.serve_help
+    }
+}
+
+/// `belljar session new`: a request to the running host.
+#[derive(Debug, Default)]
+pub(crate) struct OfSession;
+
+impl GrantingCommand for OfSession {
+    const HEADING: &str = "Grants, which the host must allow";
+
+    fn help(grant: Grant, flag: GrantFlag) -> Option<&'static str> {
+        Grant::OF_CLIENTS.contains(&grant).then_some(flag.help)
     }
 }
 
@@ -95,7 +110,7 @@ impl<C> GrantArguments<C> {
 
 impl<C: GrantingCommand> Args for GrantArguments<C> {
     fn augment_args(command: Command) -> Command {
-        let command = command.next_help_heading("Grants");
+        let command = command.next_help_heading(C::HEADING);
         Grant::ALL.iter().copied().filter_map(argument::<C>).fold(command, Command::arg)
     }
 
@@ -119,7 +134,7 @@ impl<C: GrantingCommand> FromArgMatches for GrantArguments<C> {
 
 fn argument<C: GrantingCommand>(grant: Grant) -> Option<Arg> {
     let flag = grant.flag()?;
-    let argument = Arg::new(grant.key()).long(flag.name).help(C::help(flag)?);
+    let argument = Arg::new(grant.key()).long(flag.name).help(C::help(grant, flag)?);
     if grant.kind() == GrantKind::Switch {
         return Some(argument.action(ArgAction::SetTrue));
     }

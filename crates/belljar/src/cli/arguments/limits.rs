@@ -1,26 +1,53 @@
 //! The flags of the limits, made from the contract's table: a limit is a row there.
 
-use belljar_contract::{Limit, Limits, Quantity};
+use std::{fmt, marker::PhantomData};
+
+use belljar_contract::{InSession, Limit, Limits, Quantity};
 use belljar_project::config::quantity;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, builder::ValueParser};
 
-/// The limits that were given as flags, as amounts.
-#[derive(Debug, Default)]
-pub(crate) struct LimitArguments {
-    given: Vec<(Limit, u64)>,
+use super::{OfRun, OfSession};
+
+/// The command that has the flags.
+pub(crate) trait LimitingCommand: fmt::Debug + Default + Send + Sync + 'static {
+    /// Whether it has the flag of a limit.
+    fn has(limit: Limit) -> bool;
 }
 
-impl LimitArguments {
+impl LimitingCommand for OfRun {
+    fn has(_: Limit) -> bool {
+        true
+    }
+}
+
+impl LimitingCommand for OfSession {
+    fn has(limit: Limit) -> bool {
+        limit.in_session() != InSession::OfEachRun
+    }
+}
+
+/// The limits that were given as flags, as amounts.
+#[derive(Debug, Default)]
+pub(crate) struct LimitArguments<C = OfRun> {
+    given: Vec<(Limit, u64)>,
+    command: PhantomData<C>,
+}
+
+impl<C: LimitingCommand> LimitArguments<C> {
+    fn limits() -> impl Iterator<Item = Limit> {
+        Limit::ALL.iter().copied().filter(|limit| C::has(*limit))
+    }
+
     /// The limits that were given.
     pub(crate) fn given(&self) -> &[(Limit, u64)] {
         &self.given
     }
 }
 
-impl Args for LimitArguments {
+impl<C: LimitingCommand> Args for LimitArguments<C> {
     fn augment_args(command: Command) -> Command {
         let command = command.next_help_heading("Limits");
-        Limit::ALL.iter().copied().map(argument).fold(command, Command::arg)
+        Self::limits().map(argument).fold(command, Command::arg)
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -28,12 +55,11 @@ impl Args for LimitArguments {
     }
 }
 
-impl FromArgMatches for LimitArguments {
+impl<C: LimitingCommand> FromArgMatches for LimitArguments<C> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let limits = Limit::ALL.iter();
         let given =
-            limits.filter_map(|limit| Some((*limit, *matches.get_one::<u64>(limit.key())?)));
-        Ok(Self { given: given.collect() })
+            Self::limits().filter_map(|limit| Some((limit, *matches.get_one::<u64>(limit.key())?)));
+        Ok(Self { given: given.collect(), command: PhantomData })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {

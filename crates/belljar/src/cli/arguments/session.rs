@@ -6,6 +6,7 @@ use belljar_contract::{EngineName, Language};
 use belljar_project::config::quantity;
 use clap::{Args, Subcommand};
 
+use super::{GrantArguments, LimitArguments, OfSession};
 use crate::cli::source;
 
 pub(super) const EXAMPLES: &str = "\
@@ -50,15 +51,6 @@ pub(crate) struct SessionNewArguments {
     /// Engine of all its runs [default: by language, see `[engines]` in belljar.toml]
     #[arg(long, value_name = "NAME", value_parser = source::engine())]
     pub(crate) engine: Option<EngineName>,
-    /// Memory, e.g. 64MiB, 1GiB [default: 512MiB]
-    #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
-    pub(crate) memory: Option<u64>,
-    /// Command that code in the session may run, found in the host's PATH; repeatable
-    #[arg(long = "command", value_name = "NAME")]
-    pub(crate) commands: Vec<String>,
-    /// Network host that code may reach; `belljar serve` must allow it; repeatable
-    #[arg(long = "net", value_name = "HOST[:PORT]")]
-    pub(crate) hosts: Vec<String>,
     /// Directory that the session sees as a copy at /work; `belljar serve` must allow it
     #[arg(long, value_name = "DIR")]
     pub(crate) workspace: Option<PathBuf>,
@@ -71,6 +63,10 @@ pub(crate) struct SessionNewArguments {
     /// Print all details as JSON
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) grants: GrantArguments<OfSession>,
+    #[command(flatten)]
+    pub(crate) limits: LimitArguments<OfSession>,
 }
 
 #[derive(Debug, Args)]

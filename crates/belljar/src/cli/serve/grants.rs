@@ -12,7 +12,9 @@ use std::{
 };
 
 use anyhow::{Context as _, anyhow};
-use belljar_contract::{ClientGrants, Grant, GrantTable, NameRule, RunError};
+use belljar_contract::{
+    ClientGrants, GrantKey, GrantKind, GrantRule, GrantTable, GrantValue, NameRule, RunError,
+};
 use belljar_project::{
     ClientHosts,
     config::{GrantSettings, NetSettings},
@@ -40,22 +42,31 @@ pub(super) fn allowed(
     for one in ignored {
         warn(&one.to_string());
     }
-    let GrantTable { read, write, workspace, env, modules, commands } = table;
-    let paths = |key: &str, list: Option<Vec<String>>| {
-        let checked = list
-            .into_iter()
-            .flatten()
-            .map(|path| existing(&here, &format!("grants.{key}"), Path::new(&path)));
-        checked.filter_map(|found| found.map_err(|refused| warn_of(&refused)).ok()).collect()
-    };
-    Ok(ClientGrants {
-        readable: paths("read", read),
-        writable: paths("write", write),
-        workspaces: paths("workspace", workspace),
-        env: env.into_iter().flatten().filter_map(|stated| value(&stated, variables)).collect(),
-        modules: modules.map_or(NameRule::Any, NameRule::Only),
-        commands: NameRule::Only(commands.unwrap_or_default()),
-    })
+    let mut allowed = ClientGrants::default();
+    for key in GrantKey::all() {
+        let stated = table.stated(key);
+        let values = stated.into_iter().flatten();
+        let rule = match key.kind() {
+            GrantKind::Paths => {
+                let flag = format!("grants.{}", key.name());
+                let checked = values.map(|path| existing(&here, &flag, Path::new(path)));
+                let found =
+                    checked.filter_map(|found| found.map_err(|refused| warn_of(&refused)).ok());
+                GrantRule::Paths(found.collect())
+            }
+            GrantKind::Variables => {
+                GrantRule::Variables(values.filter_map(|one| value(one, variables)).collect())
+            }
+            GrantKind::Names | GrantKind::Hosts | GrantKind::Tools | GrantKind::Switch => {
+                GrantRule::Names(match stated {
+                    None if key.is_open() => NameRule::Any,
+                    stated => NameRule::Only(stated.unwrap_or_default().to_vec()),
+                })
+            }
+        };
+        allowed.allow(key, rule);
+    }
+    Ok(allowed)
 }
 
 /// The hosts that clients may ask for. The flags and `[net]` of the user's file allow; what the project's
@@ -77,25 +88,33 @@ pub(super) fn hosts(
 /// The flags as a table. Their paths exist, and their variables have values.
 fn of_flags(arguments: &ServeArguments, here: &Path) -> anyhow::Result<GrantTable> {
     let grants = requested_grants(&arguments.grants)?;
-    let given = |grant: Grant| arguments.grants.given().iter().any(|(other, _)| *other == grant);
-    let paths = |flag: &str, paths: &[PathBuf]| -> anyhow::Result<Option<Vec<String>>> {
+    let paths = |flag: &str, paths: &[PathBuf]| -> anyhow::Result<Vec<String>> {
         let text = |path: &PathBuf| -> anyhow::Result<String> {
             let path = existing(here, flag, path).map_err(|refused| with_hint(&refused))?;
             let not_text = || anyhow!("{flag} {}: the path is not UTF-8 text", path.display());
             path.to_str().map(str::to_owned).ok_or_else(not_text)
         };
-        let all = paths.iter().map(text).collect::<Result<Vec<_>, _>>()?;
-        Ok((!all.is_empty()).then_some(all))
+        paths.iter().map(text).collect()
     };
-    let env = grants.env.iter().map(|(name, value)| format!("{name}={value}"));
-    Ok(GrantTable {
-        read: paths("--read", &grants.read)?,
-        write: paths("--write", &grants.write)?,
-        workspace: paths("--workspace", &arguments.workspace)?,
-        env: given(Grant::Env).then(|| env.collect()),
-        modules: given(Grant::Modules).then_some(grants.modules),
-        commands: given(Grant::Commands).then_some(grants.commands),
-    })
+    let mut table = GrantTable::default();
+    for (grant, value) in grants.values() {
+        let Some(flag) = grant.flag().filter(|_| grant.operator().is_some()) else { continue };
+        let stated = match value {
+            GrantValue::Paths(given) => paths(&format!("--{}", flag.name), &given)?,
+            GrantValue::Variables(given) => {
+                given.into_iter().map(|(name, value)| format!("{name}={value}")).collect()
+            }
+            GrantValue::Names(given) => given,
+            GrantValue::Switch(_) => continue,
+        };
+        if !stated.is_empty() {
+            table.state(grant, stated);
+        }
+    }
+    if !arguments.workspace.is_empty() {
+        table.state(GrantKey::Workspace, paths("--workspace", &arguments.workspace)?);
+    }
+    Ok(table)
 }
 
 /// A variable and its value: the stated one, or the current one.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use belljar_contract::{Grants, RunResult};
+use belljar_contract::{ClientGrants, RunResult};
 use belljar_project::{
     Executor, HiddenPaths, Project, ProjectWorkflows, SessionRegistry, WorkflowOptions,
     WorkflowPermissions,
@@ -100,16 +100,11 @@ pub(super) fn requested_permissions(
     arguments: &WorkflowRunArguments,
 ) -> anyhow::Result<WorkflowPermissions> {
     // There is no flag for writing: see `workflow_help` in the contract's table.
-    let Grants { read, write, env, net, .. } = requested_grants(&arguments.grants)?;
+    let grants = requested_grants(&arguments.grants)?;
     Ok(WorkflowPermissions {
         code: arguments.enable_code_execution,
         shell: Some(arguments.enable_shell),
-        readable: read,
-        writable: write,
-        env,
-        // The user who starts the file trusts it with names: the jail confines what they do.
-        modules: None,
-        commands: None,
-        hosts: net,
+        grants: ClientGrants::of_flags(&grants),
+        hosts: grants.net,
     })
 }

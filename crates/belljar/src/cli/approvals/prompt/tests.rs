@@ -7,9 +7,8 @@ use belljar_store::{ConsentTerms, NewApproval};
 use belljar_tools::ApprovalNotice;
 
 use super::{
-    Reply,
-    gathered::{self, GatheredReply},
-    question,
+    Reply, question,
+    question_group::{self, GroupReply},
 };
 use crate::cli::{approvals::text::Extent, terminal::style::TextStyle};
 
@@ -98,7 +97,7 @@ fn d7_a_wider_yes_has_a_key_and_a_rule_in_words() {
 fn d7_calls_that_wait_at_once_are_one_question() {
     let [one, two] = ["a", "b"].map(|path| notice(format!(r#"{{"path":"{path}.txt"}}"#)));
     let both = VecDeque::from([one.clone(), two.clone()]);
-    let text = gathered::question(&both, TextStyle::PLAIN).expect("a question");
+    let text = question_group::question(&both, TextStyle::PLAIN).expect("a question");
     insta::assert_snapshot!(text, @r#"
     approval needed: 2 calls
     1. fs__write_file
@@ -112,20 +111,20 @@ fn d7_calls_that_wait_at_once_are_one_question() {
     make these 2 calls? [y/N/each]
     "#);
     // One call has its own question, with the keys of wider answers.
-    assert_eq!(gathered::question(&VecDeque::from([one.clone()]), TextStyle::PLAIN), None);
+    assert_eq!(question_group::question(&VecDeque::from([one.clone()]), TextStyle::PLAIN), None);
     // A call that cannot be shown as a whole is asked about alone, and so are too many.
     let long = notice(format!(r#"{{"a":"{}"}}"#, "x".repeat(4_100)));
     let with_long = VecDeque::from([one.clone(), long]);
-    assert_eq!(gathered::question(&with_long, TextStyle::PLAIN), None);
+    assert_eq!(question_group::question(&with_long, TextStyle::PLAIN), None);
     let many: VecDeque<_> = std::iter::repeat_n(one, 21).collect();
-    assert_eq!(gathered::question(&many, TextStyle::PLAIN), None);
+    assert_eq!(question_group::question(&many, TextStyle::PLAIN), None);
     for (line, reply) in [
-        (Some("y\n"), GatheredReply::All(Verdict::Approve)),
-        (Some("\n"), GatheredReply::All(Verdict::Deny)),
-        (Some("each\n"), GatheredReply::Each),
-        (Some("a\n"), GatheredReply::Unclear),
-        (None, GatheredReply::Gone),
+        (Some("y\n"), GroupReply::All(Verdict::Approve)),
+        (Some("\n"), GroupReply::All(Verdict::Deny)),
+        (Some("each\n"), GroupReply::Each),
+        (Some("a\n"), GroupReply::Unclear),
+        (None, GroupReply::Gone),
     ] {
-        assert_eq!(GatheredReply::read(line), reply, "{line:?}");
+        assert_eq!(GroupReply::read(line), reply, "{line:?}");
     }
 }

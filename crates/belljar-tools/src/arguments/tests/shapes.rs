@@ -3,8 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{ValueShape, ValueShapeLimits};
-use crate::validate;
+use crate::{ValueShape, ValueShapeLimits, validate};
 
 const LIMITS: ValueShapeLimits = ValueShapeLimits { depth: 4, fields: 10, items: 8, nodes: 60 };
 

@@ -7,8 +7,7 @@ use serde_json::Value;
 use crate::{
     Tool,
     names::{Catalogue, Style},
-    results::is_wrapped,
-    schema::{ObjectType, Rest, Schema, Type},
+    schema::{ObjectType, Rest, Schema, Type, is_wrapped},
     shape::ValueShape,
 };
 

@@ -16,7 +16,7 @@ const MOST_LINES: usize = 60;
 
 /// The meaning of a line that answers such a question.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum GatheredReply {
+pub(super) enum GroupReply {
     /// One answer for all of them.
     All(Verdict),
     /// Ask about each.
@@ -27,7 +27,7 @@ pub(super) enum GatheredReply {
     Gone,
 }
 
-impl GatheredReply {
+impl GroupReply {
     pub(super) fn read(line: Option<&str>) -> Self {
         let Some(line) = line else { return Self::Gone };
         match line.trim().to_lowercase().as_str() {

@@ -7,7 +7,7 @@
 const COMPARED: usize = 64;
 
 /// The name without case and separators.
-pub(crate) fn fold(name: &str) -> String {
+pub fn fold(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
@@ -64,7 +64,7 @@ pub(crate) fn distance(left: &str, right: &str) -> usize {
 }
 
 /// The names most like `wanted`, best first, at most `most`; none if nothing is like it.
-pub(crate) fn nearest<'a>(
+pub fn nearest<'a>(
     wanted: &str,
     names: impl IntoIterator<Item = &'a str>,
     most: usize,

@@ -1,4 +1,4 @@
-//! Questions that a client was told about.
+//! The questions that clients know of.
 //!
 //! A request for the state of a run waits while all it could say was said before, and answers at once when
 //! there is a new question.
@@ -17,11 +17,11 @@ const MOST_IDS: usize = 1_000;
 
 /// The latest questions that clients were told about.
 #[derive(Debug, Default)]
-pub(crate) struct ToldQuestions {
+pub(crate) struct ReportedQuestions {
     ids: Mutex<VecDeque<ApprovalId>>,
 }
 
-impl ToldQuestions {
+impl ReportedQuestions {
     /// Whether some client was told about all of these questions.
     pub(crate) fn are_known(&self, waiting: &[ApprovalRequest]) -> bool {
         let ids = self.ids.lock().unwrap_or_else(PoisonError::into_inner);

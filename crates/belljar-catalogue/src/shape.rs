@@ -281,6 +281,3 @@ fn spread<T>(items: &[T], most: usize) -> impl Iterator<Item = &T> {
     let step = items.len().div_ceil(most.max(1)).max(1);
     items.iter().step_by(step)
 }
-
-#[cfg(test)]
-mod tests;

@@ -8,12 +8,12 @@ use std::fmt::Write as _;
 use belljar_wire::text::is_invisible;
 
 /// Whether `character` changes how the text around it is shown, or is not shown at all.
-pub(crate) fn is_deceptive(character: char) -> bool {
+pub fn is_deceptive(character: char) -> bool {
     character.is_control() || is_invisible(character)
 }
 
 /// One line of at most `limit` characters, with deceptive characters escaped.
-pub(crate) fn line(text: &str, limit: usize) -> String {
+pub fn line(text: &str, limit: usize) -> String {
     let mut shown = String::new();
     for (count, character) in text.chars().enumerate() {
         if count >= limit {
@@ -77,7 +77,7 @@ fn cut(text: &str, limit: usize) -> String {
 }
 
 /// A list for a message: the first few, and how many more there are.
-pub(crate) fn list(names: &[String], most: usize) -> String {
+pub fn list(names: &[String], most: usize) -> String {
     let mut shown: Vec<String> = names.iter().take(most).map(|name| line(name, 80)).collect();
     if names.len() > most {
         shown.push(format!("and {} more", names.len() - most));

@@ -174,7 +174,7 @@ impl Rest {
 }
 
 /// The target of a local reference: `#` or `#/definitions/x`.
-pub(crate) fn pointed<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
+pub fn pointed<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
     let pointer = reference.strip_prefix('#')?;
     // A name with a space or the like may be written as in an address.
     root.pointer(pointer).or_else(|| root.pointer(&percent_decoded(pointer)?))
@@ -199,6 +199,12 @@ fn percent_decoded(text: &str) -> Option<String> {
         }
     }
     String::from_utf8(bytes).ok()
+}
+
+/// Whether a schema says that a server of the FastMCP kind wrapped a value, because structured
+/// content has to be an object, in one with the single field `result`.
+pub fn is_wrapped(output_schema: &Value) -> bool {
+    output_schema.get("x-fastmcp-wrap-result") == Some(&Value::Bool(true))
 }
 
 #[cfg(test)]
