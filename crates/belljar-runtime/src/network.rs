@@ -68,8 +68,7 @@ pub enum SocketAccess {
 /// The network of a run, beside the hosts that its request names.
 #[derive(Debug, Clone, Default)]
 pub struct NetworkOptions {
-    /// What the rules of the host say about the hosts of the request. Without it, exactly those hosts may be
-    /// reached.
+    /// The host's rules about the hosts of the request. Without them, exactly those hosts may be reached.
     pub policy: Option<NetPolicy>,
     /// Receives a report of each connection.
     pub log: Option<Arc<dyn ConnectionLog>>,

@@ -48,7 +48,7 @@ pub enum FetchStep {
     },
 }
 
-/// What a step asks for, and so what its reply is.
+/// The kind of a step of a fetch, which decides the form of its reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FetchStepKind {
     /// [`FetchStep::Begin`].

@@ -119,7 +119,7 @@ impl Executor {
         NetworkPlan { options, run }
     }
 
-    /// What code that is granted these hosts may reach. `flags` are the hosts that the operator's flags allow;
+    /// The policy of code that is granted these hosts. `flags` are the hosts that the operator's flags allow;
     /// `None` for those that are granted, if the operator is the one who asks.
     pub(crate) fn granted_policy(
         &self,

@@ -97,7 +97,7 @@ impl WorkflowPermissions {
         network::within(&rules, asked).map_err(|refusal| GrantFailure(refused(refusal)))
     }
 
-    /// What a sandbox may reach of the hosts that it was granted, for its whole life.
+    /// The policy of a sandbox about the hosts that it was granted, for its whole life.
     pub(super) fn policy(
         &self,
         granted: &Grants,

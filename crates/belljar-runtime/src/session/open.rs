@@ -57,8 +57,8 @@ pub struct SessionSpec {
     pub grants: Grants,
     /// A directory that it sees copy-on-write at `/work`. Nothing is ever committed to it.
     pub workspace: Option<PathBuf>,
-    /// What the rules of the host say about the hosts that it is granted, for its whole life. Without it,
-    /// exactly those hosts may be reached.
+    /// The host's rules about the hosts that it is granted, for its whole life. Without them, exactly those
+    /// hosts may be reached.
     pub policy: Option<NetPolicy>,
 }
 

@@ -157,7 +157,7 @@ fn s18_the_command_line_asks_for_paths_variables_and_limits_of_a_session() {
     // Control: a session without them.
     let without = place.belljar(&["session", "new", "-l", "bash"]);
     assert_eq!(exec(&without.stdout), " \nfits\n", "{without:#?}");
-    // What the operator does not allow is refused.
+    // A path that the operator does not allow is refused.
     let refused = place.belljar(&["session", "new", "-l", "bash", "--read", "/etc"]);
     assert!(refused.stderr.contains("reading /etc is not allowed here"), "{refused:#?}");
 }

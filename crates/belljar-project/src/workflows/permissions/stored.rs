@@ -44,7 +44,7 @@ pub(super) fn serialize<S: Serializer>(rules: &ClientGrants, to: S) -> Result<S:
 
 pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<ClientGrants, D::Error> {
     let mut map = JsonMap::deserialize(from)?;
-    // What is not stored is as if no flag was given.
+    // A grant that is not stored is as if no flag was given.
     let mut rules = ClientGrants::of_flags(&Grants::default());
     for grant in ruled() {
         let Some(json) = map.shift_remove(key_of(grant)) else { continue };
