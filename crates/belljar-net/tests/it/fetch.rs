@@ -93,7 +93,7 @@ async fn n5_fetches_and_programs_share_the_places_of_a_run() {
     proxy.fetches.begin(1, get(&at)).await.unwrap();
     let full = whole(&proxy, 2, get(&format!("http://a.example:{port}/"))).await.unwrap_err();
     assert!(
-        matches!(&full, FetchFailure::Refused { message, .. } if message.contains("all the connections")),
+        matches!(&full, FetchFailure::Refused { message, .. } if message.contains("maximum of open connections")),
         "{full:?}"
     );
     proxy.fetches.cancel(1).await;

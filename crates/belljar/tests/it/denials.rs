@@ -110,7 +110,10 @@ fn bug_15_the_network_of_bash_is_a_permission() {
         let result = run("bash", code, &[]);
         let (kind, found, message, hint) = error(&result);
         assert_eq!((kind, found), ("PermissionError", "permission.network"), "{result:#}");
-        assert!(message.contains("/dev/") && hint.contains("no network"), "{message}: {hint}");
+        assert!(
+            message.contains("/dev/") && hint.contains("Only granted hosts"),
+            "{message}: {hint}"
+        );
         let logs = result["logs"].to_string();
         assert!(logs.contains("[blocked] /dev/"), "{logs}");
     }

@@ -141,7 +141,7 @@ def _module(error):
         return f"This Python was built without `{name}`."
     there = ", ".join(found for found in _POPULAR if _is_installed(found))
     there = f"the standard library and {there}" if there else "only the standard library"
-    network = " There is no network in a run either." if name in _NETWORKING else ""
+    network = " Without granted hosts, a run has no network." if name in _NETWORKING else ""
     return (
         f"`{name}` is not installed here, and nothing can be installed during a run.{network} "
         f"Available: {there}."
