@@ -8,17 +8,20 @@
 
 #[cfg(test)]
 mod tests;
+mod waiting;
+
+pub(crate) use waiting::{tool_waiting, waiting};
 
 use belljar_contract::{
-    ApprovalKind, Change, ErrorCode, ErrorKind, JsonValue, Metrics, RunError, RunId, RunResult,
-    RunStatus, SessionId, ToolReport, Truncation, UnreturnedFile, decision_command,
+    Change, ErrorCode, ErrorKind, JsonValue, Metrics, RunError, RunId, RunResult, RunStatus,
+    SessionId, ToolReport, Truncation, UnreturnedFile,
 };
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde::Serialize;
 use serde_json::{Value, json, value::RawValue};
 
 use crate::{
-    backend::{ApprovalRequest, RunReport, RunState, ToolsFound},
+    backend::{RunReport, RunState, ToolsFound},
     clients::StructuredUse,
     exact_json,
     request::RequestError,
@@ -178,66 +181,6 @@ fn only_true(flags: &Truncation) -> Value {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
 fn is_zero(count: &usize) -> bool {
     *count == 0
-}
-
-/// A run that waits for a person whom the client cannot ask.
-pub(crate) fn waiting(run_id: &RunId, waiting: &[ApprovalRequest]) -> CallToolResult {
-    structured(waiting_value(run_id, waiting), false)
-}
-
-/// The same for a tool with an output schema of its own, which this would not match.
-pub(crate) fn tool_waiting(run_id: &RunId, waiting: &[ApprovalRequest]) -> CallToolResult {
-    CallToolResult::error(vec![ContentBlock::text(waiting_value(run_id, waiting).to_string())])
-}
-
-fn waiting_value(run_id: &RunId, waiting: &[ApprovalRequest]) -> Value {
-    let commands: Vec<_> = waiting.iter().map(command).collect();
-    let (status, what) = match waiting.iter().any(|one| one.kind == ApprovalKind::InDoubt) {
-        true => (RunStatus::InDoubt, "decide about a call that may have happened"),
-        false => (
-            RunStatus::ApprovalRequired,
-            if waiting.len() > 1 { "allow these calls" } else { "allow this call" },
-        ),
-    };
-    let commands = match waiting {
-        [first, _, ..] if waiting.iter().all(|one| one.kind == ApprovalKind::Call) => {
-            // One decision for all of them, by their ids: `--run` would also approve a call that the code
-            // makes after a person has looked.
-            let ids: Vec<&str> = waiting.iter().map(|one| &*one.id).collect();
-            let (project, state) = (first.project.as_deref(), first.state_dir.as_deref());
-            format!("`{}`", decision_command("approve", &ids.join(" "), project, state))
-        }
-        _ => commands.join(", "),
-    };
-    let place = waiting.first().and_then(|one| one.project.as_deref());
-    let place = place.map(|project| format!(" (project {project})")).unwrap_or_default();
-    let message = format!(
-        "A person has to {what}{place}, in a terminal: {commands}. Tell the user, then call get_run."
-    );
-    let mut value = json!({
-        "status": status,
-        "run_id": run_id,
-        "approval": waiting.first(),
-        "message": message,
-    });
-    if let (Some(object), [_, rest @ ..]) = (value.as_object_mut(), waiting)
-        && !rest.is_empty()
-    {
-        object.insert("more_approvals".to_owned(), json!(rest));
-    }
-    value
-}
-
-/// How a person decides.
-fn command(one: &ApprovalRequest) -> String {
-    let (id, command) = (&one.id, &one.command);
-    match one.kind {
-        ApprovalKind::Call => format!("`{command}`"),
-        ApprovalKind::InDoubt => format!(
-            "`{command}` to make it again, `use {id} --result JSON` if it \
-             happened, `deny {id}` to have it fail"
-        ),
-    }
 }
 
 /// A run that has not ended.

@@ -10,6 +10,8 @@ mod choices;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use brief::brief_arguments;
+
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use belljar_contract::{ApprovalId, ApprovalKind, Verdict, decision_command};

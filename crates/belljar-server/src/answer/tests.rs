@@ -1,6 +1,9 @@
 //! Answers say what there is to say, twice, and nothing else.
 
 use super::*;
+use belljar_contract::ApprovalKind;
+
+use crate::backend::ApprovalRequest;
 
 fn report(text: &str) -> RunReport {
     RunReport::ended(serde_json::from_str(text).expect("a result"))
@@ -157,10 +160,8 @@ fn s10_a_report_keeps_the_text_of_its_value() {
     assert!(sent.starts_with("{\"id\":\"run_1\",") && !sent.contains("approvals"), "{sent}");
 }
 
-/// The code of a run can make another call after a person has read the question.
-#[test]
-fn d7_the_command_for_several_calls_names_the_calls_that_are_shown() {
-    let call = |id: &str| ApprovalRequest {
+fn call_that_waits(id: &str) -> ApprovalRequest {
+    ApprovalRequest {
         id: id.into(),
         kind: ApprovalKind::Call,
         message: ApprovalKind::Call.message(),
@@ -174,8 +175,46 @@ fn d7_the_command_for_several_calls_names_the_calls_that_are_shown() {
         project: Some("/srv/it's".into()),
         state_dir: Some("/var/lib/my state".into()),
         command: String::new(),
-    };
-    let answer = waiting(&"run_1".into(), &[call("apr_1"), call("apr_2")]);
+    }
+}
+
+/// Long arguments, many keys, deep values and many calls stay within what any answer may cost.
+#[test]
+fn e5_an_answer_about_waiting_calls_is_small() {
+    let keys: serde_json::Map<_, _> = (0..5000).map(|n| (format!("key {n}"), json!(n))).collect();
+    for arguments in [
+        json!({"path": "a.txt", "content": "y".repeat(5_000_000)}),
+        json!(keys),
+        json!({"rows": vec![vec!["a long text of a row that repeats"; 50]; 500]}),
+    ] {
+        for count in [1, 3, 300] {
+            let call = |n: usize| ApprovalRequest {
+                arguments: arguments.clone(),
+                code_line: Some("x".repeat(50_000)),
+                ..call_that_waits(&format!("apr_{n}"))
+            };
+            let calls: Vec<_> = (0..count).map(call).collect();
+            let answer = waiting(&"run_1".into(), &calls).structured_content.unwrap();
+            let tokens = belljar_contract::tokens::estimate(&answer.to_string(), usize::MAX);
+            assert!(tokens <= 2000, "{count} calls: {tokens}");
+            assert_eq!(answer["approval"]["arguments_shortened"], true, "{answer:#}");
+            // The model learns what waits, and how a person decides.
+            let message = answer["message"].as_str().unwrap();
+            assert!(message.contains("belljar approvals approve") || count == 1, "{message}");
+            assert_eq!(answer["approvals_left_out"], json!((count == 300).then_some(296)));
+        }
+    }
+    // Control: short ones are whole.
+    let call = ApprovalRequest { arguments: json!({"path": "a.txt"}), ..call_that_waits("apr_1") };
+    let answer = waiting(&"run_1".into(), &[call]).structured_content.unwrap();
+    assert_eq!(answer["approval"]["arguments"], json!({"path": "a.txt"}));
+    assert_eq!(answer["approval"].get("arguments_shortened"), None);
+}
+
+/// The code of a run can make another call after a person has read the question.
+#[test]
+fn d7_the_command_for_several_calls_names_the_calls_that_are_shown() {
+    let answer = waiting(&"run_1".into(), &[call_that_waits("apr_1"), call_that_waits("apr_2")]);
     assert_eq!(
         answer.structured_content.unwrap()["message"],
         r"A person has to allow these calls (project /srv/it's), in a terminal: `belljar approvals approve apr_1 apr_2 --project '/srv/it'\''s' --state-dir '/var/lib/my state'`. Tell the user, then call get_run."

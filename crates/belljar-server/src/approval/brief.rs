@@ -27,6 +27,21 @@ pub(super) fn arguments(arguments: &Value, room: usize) -> (String, QuestionExte
     (format!("{shown}\n… and {left_out} bytes more"), QuestionExtent::InPart)
 }
 
+/// The arguments for a model, if they are longer than `room` bytes: shortened, or the beginning of that as text.
+pub(crate) fn brief_arguments(arguments: &Value, room: usize) -> Option<Value> {
+    if arguments.to_string().len() <= room {
+        return None;
+    }
+    let brief = shortened(arguments);
+    let text = brief.to_string();
+    if text.len() <= room {
+        return Some(brief);
+    }
+    let end = text.floor_char_boundary(room);
+    let beginning = text.get(..end).unwrap_or_default();
+    Some(Value::from(format!("{beginning}… and {} bytes more", text.len() - end)))
+}
+
 fn pretty(value: &Value) -> String {
     serde_json::to_string_pretty(value).unwrap_or_else(|_| value.to_string())
 }
