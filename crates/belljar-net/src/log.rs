@@ -42,6 +42,8 @@ pub struct ConnectionEvent {
     pub request: Option<RequestSummary>,
     /// The rule that allowed it, as the operator wrote it; `None` if none did.
     pub rule: Option<String>,
+    /// Whether the rule asks, and a person has approved it.
+    pub is_approved: bool,
     /// What the record has to say beside that. The proxy itself has nothing to add.
     pub note: Option<String>,
     /// What became of it.
