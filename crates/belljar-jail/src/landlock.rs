@@ -9,6 +9,7 @@ use std::{
     io,
     os::fd::{AsFd, OwnedFd},
     path::Path,
+    sync::OnceLock,
 };
 
 use landlock::{
@@ -84,6 +85,16 @@ pub(crate) fn restrict(places: &[&AllowedPath], network: NetworkAccess) -> io::R
 /// Restricts the calling process to `/tmp`, if it can be done at all.
 pub(crate) fn restrict_to_tmp() -> io::Result<i32> {
     restrict(&[&AllowedPath::at("/tmp", PathAccess::Own)?], NetworkAccess::None)
+}
+
+/// Whether this kernel's Landlock has rules for TCP (ABI 4, Linux 6.7). Restricts nothing.
+pub(crate) fn limits_tcp() -> bool {
+    static FOUND: OnceLock<bool> = OnceLock::new();
+    let create = || {
+        let ruleset = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
+        ruleset.handle_access(AccessNet::ConnectTcp)?.create()
+    };
+    *FOUND.get_or_init(|| create().is_ok())
 }
 
 fn apply(places: &[&AllowedPath], network: NetworkAccess) -> Result<Option<i32>, RulesetError> {

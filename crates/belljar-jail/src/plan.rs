@@ -7,7 +7,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use crate::Mechanism;
+use crate::{Mechanism, landlock};
 
 /// How a zygote and all its cells are to be confined.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -103,10 +103,15 @@ impl ZygotePlan {
         self.without.is_empty()
     }
 
-    /// Every layer the plan asks for.
+    /// Every layer the plan asks for. The layers of a cell with a proxy name `landlock-tcp` if the kernel
+    /// can limit its connections to the proxy's port; before Linux 6.7, namespace and filter do so alone.
     pub fn layers(&self) -> Vec<&'static str> {
         let asked = Mechanism::ALL.iter().filter(|mechanism| self.asks_for(**mechanism));
-        asked.map(|mechanism| mechanism.as_str()).collect()
+        let is_tcp_limited = self.network == NetworkAccess::Proxy
+            && self.asks_for(Mechanism::Landlock)
+            && landlock::limits_tcp();
+        let tcp = is_tcp_limited.then_some("landlock-tcp");
+        asked.map(|mechanism| mechanism.as_str()).chain(tcp).collect()
     }
 
     /// The kind of guest the plan is for.

@@ -205,7 +205,10 @@ impl ProxyConnection {
         let (destination, request) = (event.destination.clone(), event.request.clone());
         let question = ConnectionQuestion { destination, rule: rule.clone(), request };
         match self.state.context().approver.ask(&question).await {
-            ConnectionAnswer::Approved => Ok(question.rule),
+            ConnectionAnswer::Approved => {
+                event.is_approved = true;
+                Ok(question.rule)
+            }
             ConnectionAnswer::Denied => Err(NetRefusal::NotApproved),
             ConnectionAnswer::Unanswered => Err(NetRefusal::Unanswered),
         }

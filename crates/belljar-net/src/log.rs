@@ -42,6 +42,8 @@ pub struct ConnectionEvent {
     pub request: Option<RequestSummary>,
     /// The rule that allowed it, as the operator wrote it; `None` if none did.
     pub rule: Option<String>,
+    /// Whether the rule asks, and a person has approved it.
+    pub is_approved: bool,
     /// A remark for the record. The proxy itself adds none.
     pub note: Option<String>,
     /// The outcome.

@@ -117,7 +117,16 @@ impl ProxyState {
     ) -> ConnectionEvent {
         let connection = self.next.fetch_add(1, Ordering::Relaxed);
         let outcome = ConnectionOutcome::Allowed;
-        ConnectionEvent { connection, fetch, destination, request, rule: None, note: None, outcome }
+        ConnectionEvent {
+            connection,
+            fetch,
+            destination,
+            request,
+            rule: None,
+            is_approved: false,
+            note: None,
+            outcome,
+        }
     }
 
     /// Writes a report down; returns whether that succeeded.

@@ -102,6 +102,7 @@ impl AuditedConnections {
     fn row(&self, event: &ConnectionEvent, outcome: String) -> AuditRow {
         let (decision, reason) = match (&event.outcome, &event.rule) {
             (ConnectionOutcome::Refused(refusal), _) => ("deny", refusal.to_string()),
+            (_, Some(rule)) if event.is_approved => ("approved", format!("the rule {rule}")),
             (_, Some(rule)) => ("allow", format!("the rule {rule}")),
             (_, None) => ("allow", String::new()),
         };

@@ -28,8 +28,6 @@ use super::{
 
 /// Together with the column of names this fits an ordinary terminal.
 const TEXT_WIDTH: usize = 72;
-/// The first version of Landlock with rules for TCP.
-const LANDLOCK_TCP: u32 = 4;
 /// The finding about the files that configure the project.
 const CONFIGURATION: &str = "configuration";
 
@@ -101,7 +99,7 @@ async fn diagnose(project: anyhow::Result<Project>) -> Diagnosis {
             remedy: Some("no layer could be tried; check that /proc is mounted".to_owned()),
         }]
     });
-    let (run, mut extras) = try_runs(&findings).await;
+    let (run, mut extras) = try_runs().await;
     let store = match project {
         Ok(project) => examine_store(&project, &mut extras).await,
         Err(error) => {
@@ -160,12 +158,11 @@ async fn examine_store(project: &Project, extras: &mut Vec<Finding>) -> Option<S
     }
 }
 
-async fn try_runs(layers: &[Finding]) -> (RunResult, Vec<Finding>) {
+async fn try_runs() -> (RunResult, Vec<Finding>) {
     match Sandbox::builder().pool(0).build().await {
         Ok(sandbox) => {
             let result = sandbox.run("return 1 + 1").await;
-            let extras =
-                if result.success { try_extras(&sandbox, layers).await } else { Vec::new() };
+            let extras = if result.success { try_extras(&sandbox).await } else { Vec::new() };
             sandbox.shutdown().await;
             (result, extras)
         }
@@ -183,7 +180,7 @@ fn find_engine(name: EngineName) -> EngineFinding {
 }
 
 /// Tries the other languages, a workspace and a session.
-async fn try_extras(sandbox: &Sandbox, layers: &[Finding]) -> Vec<Finding> {
+async fn try_extras(sandbox: &Sandbox) -> Vec<Finding> {
     let python = sandbox.python("import sys\n'.'.join(map(str, sys.version_info[:3]))").run().await;
     let bash = sandbox.bash("printf '\"%s\"' \"${BASH_VERSION%%(*}\"").run().await;
     let workspace = match tempfile::tempdir() {
@@ -204,12 +201,12 @@ async fn try_extras(sandbox: &Sandbox, layers: &[Finding]) -> Vec<Finding> {
         extra("bash", &bash, "only needed for shell scripts: apt-get install bash"),
         workspace,
         try_session(sandbox).await,
-        try_network(sandbox, layers).await,
+        try_network(sandbox).await,
     ]
 }
 
 /// Asks the proxy of a granted cell for a host that was not granted.
-async fn try_network(sandbox: &Sandbox, layers: &[Finding]) -> Finding {
+async fn try_network(sandbox: &Sandbox) -> Finding {
     const CODE: &str = "exec 3<>/dev/tcp/127.0.0.1/3128\n\
                         printf 'CONNECT 192.0.2.2:443 HTTP/1.1\\r\\nHost: 192.0.2.2:443\\r\\n\\r\\n' >&3\n\
                         read -r _ status _ <&3\nprintf '\"%s\"' \"$status\"";
@@ -222,9 +219,7 @@ async fn try_network(sandbox: &Sandbox, layers: &[Finding]) -> Finding {
         let (state, remedy) = (FindingState::Substituted, Some(remedy.to_owned()));
         return Finding { state, remedy, ..found };
     }
-    let landlock = layers.iter().find(|found| found.layer == "landlock");
-    let abi = landlock.and_then(|found| found.detail.strip_prefix("ABI ")?.parse::<u32>().ok());
-    let (state, held_by) = match abi.is_some_and(|abi| abi >= LANDLOCK_TCP) {
+    let (state, held_by) = match run.isolation.layers.iter().any(|held| held == "landlock-tcp") {
         true => (FindingState::Works, "namespace, system call filter and Landlock's rule for TCP"),
         false => (
             FindingState::Substituted,

@@ -55,6 +55,7 @@ mod network_clients;
 mod network_credentials;
 mod network_fetch;
 mod network_fetch_journal;
+mod network_questions;
 mod network_refusals;
 mod network_session_support;
 mod network_sessions;

@@ -1,6 +1,6 @@
 //! N1, N3, N4: what code attempts in vain with hosts granted: `internet/attempts.py`, each attempt with a
-//! control that gets through. In parked and in fresh cells, as root and as an ordinary user. The servers are
-//! real ones, in a test internet; at each address of this machine listens a trap.
+//! control that gets through. In parked and in fresh cells, in sessions and their branches, as root and as an
+//! ordinary user. The servers are real ones, in a test internet; at each address of this machine listens a trap.
 
 use std::{
     collections::BTreeSet,
@@ -23,6 +23,7 @@ use crate::{
     descendants::descendants,
     internet::{Internet, inside},
     mcp_support::{RunningServer, serve_as, within},
+    network_session_support::{checkpoint, fork, open, rollback},
 };
 
 const ATTEMPTS: &str = include_str!("internet/attempts.py");
@@ -35,8 +36,11 @@ allow = [
 ]
 deny = [{ host = "api.example.com", paths = ["/public/admin/**"] }]
 "#;
+/// The last one has a rule about requests, so its run needs an authority, and thus a cell of its own.
 const HOSTS: [&str; 4] =
     ["web.example.com", "*.deep.example.com", "*.bad.example.com:8099", "api.example.com"];
+/// The attempts about that rule.
+const ABOUT_API: usize = 40;
 /// The port at which names of `bad.example.com` are allowed.
 const TRAP: u16 = 8099;
 
@@ -72,7 +76,7 @@ impl Trap {
 }
 
 /// Checks every row of the table, and that nothing has arrived anywhere.
-fn check(internet: &Internet, trap: &Trap, result: &Value) {
+fn check(internet: &Internet, trap: &Trap, result: &Value, left_out: usize) {
     let rows = result["result"].as_array().unwrap_or_else(|| panic!("{result:#}"));
     let text = |row: &Value, index: usize| row[index].as_str().unwrap_or("none").to_owned();
     let (mut names, mut faults) = (BTreeSet::new(), Vec::new());
@@ -103,7 +107,7 @@ fn check(internet: &Internet, trap: &Trap, result: &Value) {
     };
     let others: Vec<_> = internet.names().into_iter().filter(|name| !is_granted(name)).collect();
     assert!(others.is_empty(), "{others:?}");
-    let counted = format!("{} attempts", rows.len());
+    let counted = format!("{} attempts", rows.len() + left_out);
     assert!(PAGE.contains(&counted), "docs/network.md has another number than {counted}");
 }
 
@@ -121,17 +125,53 @@ fn n1_a_parked_cell_reaches_nothing_that_was_not_granted() {
         place.file(USER_FILE, RULES);
         let server = serve_as(internet.command(&place), &place, &["--timeout", "5m"]);
         let run = |code: &str| {
-            let grants = json!({"net": HOSTS, "modules": ["socket"]});
-            let limits = json!({"timeout_ms": 120_000, "net_connections": 2000});
+            let grants = json!({"net": &HOSTS[..3], "modules": ["socket"]});
             let request =
-                json!({"language": "python", "code": code, "grants": grants, "limits": limits});
+                json!({"language": "python", "code": code, "grants": grants, "limits": limits()});
             server.ask("POST /v1/runs", &request)
         };
-        let before = namespaces(&server).len();
+        let without = namespaces(&server);
         assert_eq!(run("1")["result"], 1);
         // The zygote of cells with a network, and the cell that waits for the next run.
-        within("a parked cell", || (namespaces(&server).len() >= before + 2).then_some(()));
-        check(internet, &trap, &run(ATTEMPTS));
+        let parked = within("a parked cell", || {
+            let found = namespaces(&server);
+            (found.len() >= without.len() + 2).then_some(found)
+        });
+        let result = run(&format!("HAS_API = False\n{ATTEMPTS}"));
+        check(internet, &trap, &result, ABOUT_API);
+        // The run has had the cell that waited, which ends with it.
+        let is_gone = || (!parked.is_subset(&namespaces(&server))).then_some(());
+        within("the end of the parked cell", is_gone);
+    });
+}
+
+/// Enough for all attempts.
+fn limits() -> Value {
+    json!({"timeout_ms": 240_000, "net_connections": 2000})
+}
+
+#[sandboxed]
+#[test]
+fn n1_a_session_and_its_branches_reach_nothing_that_was_not_granted() {
+    let test = "n1_a_session_and_its_branches_reach_nothing_that_was_not_granted";
+    inside(&format!("network_refusals::{test}"), |internet| {
+        let (place, trap) = (Place::new(), Trap::start());
+        place.file(USER_FILE, RULES);
+        let server = serve_as(internet.command(&place), &place, &["--timeout", "5m"]);
+        let attempt = |session: &str, turn: &str| {
+            // Names of an earlier run do not hide that something is missing now.
+            let code = format!("rows = []\nTURN = 'turning-{turn}'\n{ATTEMPTS}");
+            let request = json!({"code": code, "limits": limits()});
+            let result = server.ask(&format!("POST /v1/sessions/{session}/runs"), &request);
+            check(internet, &trap, &result, 0);
+        };
+        let grants = json!({"net": HOSTS, "modules": ["socket"]});
+        let session = open(&server, "python", grants);
+        let point = checkpoint(&server, &session);
+        attempt(&session, "session");
+        attempt(&fork(&server, &session), "fork");
+        rollback(&server, &session, &point);
+        attempt(&session, "rollback");
     });
 }
 
@@ -146,7 +186,7 @@ fn n1_a_fresh_cell_reaches_nothing_that_was_not_granted() {
         // A mount for a run alone needs a cell of its own.
         let file = place.file("granted", "x");
         flags.extend(["--read", file.to_str().expect("a path")]);
-        check(internet, &trap, &internet.run(&place, "python", ATTEMPTS, &flags));
+        check(internet, &trap, &internet.run(&place, "python", ATTEMPTS, &flags), 0);
         // Control: the trap is there for those whom the operator lets go there.
         let local = format!("127.0.0.1:{TRAP}");
         let code =

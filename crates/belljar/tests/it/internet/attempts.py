@@ -1,10 +1,12 @@
 """What code in a cell attempts in vain, each with a control that gets through.
 
 Runs in a cell that may reach `web.example.com`, `*.deep.example.com`, `*.bad.example.com:8099` and, with rules
-about requests, `api.example.com`. The value is a list of rows: what is attempted, what came of it, what came of
+about requests, `api.example.com`. Lines in front may set `HAS_API = False` if the last one is not granted, and
+`TURN`, the name that turns, which does so once. The value is a list of rows: what is attempted, what came of it, what came of
 its control. `through` means that a server has answered. Paths with `forbidden` must not arrive anywhere.
 """
 
+import re
 import socket
 import ssl
 import struct
@@ -13,6 +15,7 @@ import urllib.request
 
 PROXY = ("127.0.0.1", 3128)
 WEB, API, ADDRESS = "web.example.com", "api.example.com", "44.128.0.1"
+HAS_API, TURN = globals().get("HAS_API", True), globals().get("TURN", "turning")
 THROUGH = "through"
 rows = []
 
@@ -113,11 +116,17 @@ def secured(connection, name, path="/forbidden", host=None):
 
 
 def by_connect(host, port=443, path="/forbidden"):
-    return secured(tunnel(f"{host}:{port}"), WEB, path)
+    return secured(tunnel(f"{host}:{port}"), shown(host), path)
 
 
 def by_socks(host, port=443, path="/forbidden"):
-    return secured(socks(socks_name(host.strip("[]")), port), WEB, path)
+    return secured(socks(socks_name(host.strip("[]")), port), shown(host), path)
+
+
+def shown(host):
+    """The server name of a client that is sincere, so that nothing but the host is refused."""
+    name = host.rstrip(".").lower()
+    return name if re.fullmatch(r"([a-z0-9-]{1,63}\.)+[a-z-]+", name) else WEB
 
 
 def plain(port=443, first=f"GET /forbidden HTTP/1.1\r\nHost: {WEB}\r\n\r\n".encode()):
@@ -207,8 +216,8 @@ def of_bad(name, path="/forbidden"):
 for name in BAD:
     row(f"a name that leads to: {name}", lambda: of_bad(name), lambda: of_bad("good", "/fine"))
 # The first answer is public, the next ones are not.
-first = of_bad("turning", "/fine")
-row("a name that turns", lambda: of_bad("turning"), lambda: first)
+first = of_bad(TURN, "/fine")
+row("a name that turns", lambda: of_bad(TURN), lambda: first)
 
 
 def followed(target):
@@ -405,7 +414,7 @@ for what, path, method, more in (
     ("a method in a header", "/public/forbidden", "GET", "X-HTTP-Method-Override: DELETE\r\n"),
     ("a method in a header with underscores", "/public/forbidden", "GET", "X_HTTP_METHOD_OVERRIDE: DELETE\r\n"),
     ("a path in a header", "/public/forbidden", "GET", "X-Original-URL: /forbidden\r\n"),
-):
+) if HAS_API else ():
     row(f"rules: {what}", lambda: request(f"http://{API}", more=more, method=method, path=path), PUBLIC)
     row(f"rules, in TLS: {what}", lambda: of_api(path, method, more), lambda: of_api("/public/fine"))
 

@@ -5,6 +5,7 @@ when its input does. Every request is a line of DIRECTORY/requests, every name t
 DIRECTORY/names.
 """
 
+import collections
 import json
 import os
 import pathlib
@@ -29,6 +30,8 @@ NAMES = {WEB, GIT, INDEX, REGISTRY, API, OTHER, DEEP, GOOD}
 MORE_PORT = 8099
 # It leads to a private address.
 INNER = "inner.example.com"
+# Each leads to the servers once, and elsewhere from then on.
+TURNING = re.compile(r"turning(-[a-z]+)?\.bad\.example\.com")
 # Names that lead elsewhere, beneath `bad.example.com`. `+` stands for the servers' address.
 BAD = {
     "loopback": "127.0.0.1",
@@ -69,7 +72,7 @@ def line(directory, name, text):
 
 class Names(dnslib.server.BaseResolver):
     def __init__(self, directory, address):
-        self.directory, self.address, self.turns = directory, address, 0
+        self.directory, self.address, self.turns = directory, address, collections.Counter()
 
     def addresses(self, name, kind):
         first, _, parent = name.partition(".")
@@ -77,10 +80,10 @@ class Names(dnslib.server.BaseResolver):
             return [self.address]
         if name == INNER:
             return [BAD["private"]]
-        if name == "turning.bad.example.com":
+        if TURNING.fullmatch(name):
             # Public once, and this machine from then on.
-            self.turns += kind == dnslib.QTYPE.A
-            return [self.address if self.turns <= 1 else "127.0.0.1"]
+            self.turns[name] += kind == dnslib.QTYPE.A
+            return [self.address if self.turns[name] <= 1 else "127.0.0.1"]
         if parent == "bad.example.com" and first in BAD:
             return BAD[first].replace("+", self.address).split()
         return None
@@ -134,8 +137,9 @@ class Handler(BaseHTTPRequestHandler):
         scheme = "https" if isinstance(self.connection, ssl.SSLSocket) else "http"
         authorization = self.headers.get("Authorization", "-")
         line(self.directory, "requests", f"{self.command} {scheme}://{host}{self.path} {authorization}")
-        webs = dict.fromkeys((WEB, API, OTHER, DEEP, GOOD, "turning.bad.example.com"), self.web)
-        site = {GIT: self.git, **webs}.get(host, self.file)
+        webs = dict.fromkeys((WEB, API, OTHER, DEEP, GOOD), self.web)
+        file = self.web if TURNING.fullmatch(host) else self.file
+        site = {GIT: self.git, **webs}.get(host, file)
         site(host)
 
     do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = serve
