@@ -68,16 +68,16 @@ fn waiting_value(run_id: &RunId, waiting: &[ApprovalRequest]) -> Value {
 fn shown(one: &ApprovalRequest, all: usize) -> Value {
     let room = MAX_ARGUMENT_BYTES / all.clamp(1, MAX_SHOWN);
     let mut shown = json!(one);
+    let Some(fields) = shown.as_object_mut() else { return shown };
     if let Some(line) = &one.code_line
         && let Some((end, _)) = line.char_indices().nth(MAX_LINE_CHARS)
     {
-        shown["code_line"] = json!(format!("{}…", line.get(..end).unwrap_or_default()));
+        let beginning = line.get(..end).unwrap_or_default();
+        fields.insert("code_line".to_owned(), json!(format!("{beginning}…")));
     }
-    if let Some((arguments, object)) =
-        brief_arguments(&one.arguments, room).zip(shown.as_object_mut())
-    {
-        object.insert("arguments".to_owned(), arguments);
-        object.insert("arguments_shortened".to_owned(), json!(true));
+    if let Some(arguments) = brief_arguments(&one.arguments, room) {
+        fields.insert("arguments".to_owned(), arguments);
+        fields.insert("arguments_shortened".to_owned(), json!(true));
     }
     shown
 }
