@@ -54,6 +54,7 @@ fn n1_a_blocked_line_names_a_flag_only_at_the_command_line() {
             destination,
             request: None,
             rule: None,
+            is_approved: false,
             note: None,
             outcome: ConnectionOutcome::Refused(refusal),
         });
