@@ -283,10 +283,7 @@ impl Executor {
         mut execution: Execution,
         abort: impl Future<Output = ()>,
     ) -> RunResult {
-        let language = match execution.language_left_out {
-            true => self.settle_language(&mut execution).await,
-            false => language::LanguageNote::default(),
-        };
+        let language = self.settle_language(&mut execution).await;
         self.sandbox.choose_engine(&mut execution.request);
         let mut abort = Abort::new(abort);
         let mut run = self.open(&id, execution.request.language).await;

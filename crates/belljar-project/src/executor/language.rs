@@ -9,20 +9,22 @@ use belljar_contract::{ErrorCode, Language, RunRequest, RunResult};
 
 use super::{Execution, Executor};
 
-/// The note for a run that did not state its language.
+/// The note about the language of a run: it was not stated, or the code is a block of Markdown.
 #[derive(Debug, Default)]
 pub(super) struct LanguageNote {
     is_left_out: bool,
+    is_fenced: bool,
     /// The language that was found in place of the default.
     found: Option<Language>,
 }
 
 impl Executor {
-    /// Decides the language of code whose request names none.
+    /// Decides the language of code whose request names none, and looks for Markdown around the code.
     pub(super) async fn settle_language(&self, execution: &mut Execution) -> LanguageNote {
         let request = &mut execution.request;
-        if request.engine.is_some() {
-            return LanguageNote::default();
+        let is_fenced = is_fenced(&request.code);
+        if !execution.language_left_out || request.engine.is_some() {
+            return LanguageNote { is_fenced, ..LanguageNote::default() };
         }
         let found = match Language::of_shebang(&request.code) {
             Some(language) => Some(language),
@@ -36,7 +38,7 @@ impl Executor {
             }
             request.language = language;
         }
-        LanguageNote { is_left_out: true, found }
+        LanguageNote { is_left_out: true, is_fenced, found }
     }
 
     async fn python_if_it_is(&self, request: &RunRequest) -> Option<Language> {
@@ -60,7 +62,14 @@ impl Executor {
 impl LanguageNote {
     /// Adds to a result what its reader has to know of the language.
     pub(super) fn tell(&self, result: &mut RunResult) {
-        if let Some(language) = self.found {
+        if self.is_fenced
+            && let Some(error) = &mut result.error
+        {
+            // Any other hint is about the fence, too.
+            let hint = "The code is in a Markdown fence: send it without the lines that begin with ```, and \
+                        state `language`.";
+            error.hint = Some(hint.to_owned());
+        } else if let Some(language) = self.found {
             let note = format!("[language] no language was stated; the code ran as {language}");
             result.logs.insert(0, note);
         } else if self.is_left_out
@@ -76,6 +85,12 @@ impl LanguageNote {
             });
         }
     }
+}
+
+/// Whether the code is a block of Markdown, as models write it in an answer. In TypeScript that is a chain of
+/// tagged templates, which may even parse.
+fn is_fenced(code: &str) -> bool {
+    code.trim_start().starts_with("```")
 }
 
 fn is_syntax_error(result: &RunResult) -> bool {
@@ -111,7 +126,13 @@ fn may_be_python(code: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::may_be_python;
+    use super::{is_fenced, may_be_python};
+
+    #[test]
+    fn a_fence_is_found_at_the_beginning_only() {
+        assert!(is_fenced("\n```python\nprint(1)\n```"));
+        assert!(!is_fenced("return `a ``` b`"));
+    }
 
     #[test]
     fn python_shows_and_most_typescript_does_not() {

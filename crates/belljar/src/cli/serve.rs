@@ -128,26 +128,33 @@ async fn start(
         store.writable()?;
     }
     let backend = Arc::new(ProjectBackend::new(executor.clone(), permissions).await);
-    let (adopting, adopts) = (backend.clone(), stop.child_token());
-    let _ended = adopts.clone().drop_guard();
-    let until = adopts.clone();
-    tokio::spawn(async move { adopting.adopt_workflows(until).await });
-    if let Some(store) = executor.store().cloned() {
-        let collector =
-            RecordCollector::new(store, settings.retention.clone(), locations.scratch());
-        let stop = adopts.clone();
-        tokio::spawn(async move { collector.run(stop).await });
-    }
+    let background = stop.child_token();
+    let _ended = background.clone().drop_guard();
+    // A host that cannot listen leaves the workflows and records of the project alone.
+    let begin = || {
+        let (adopting, until) = (backend.clone(), background.clone());
+        tokio::spawn(async move { adopting.adopt_workflows(until).await });
+        if let Some(store) = executor.store().cloned() {
+            let collector =
+                RecordCollector::new(store, settings.retention.clone(), locations.scratch());
+            let until = background.clone();
+            tokio::spawn(async move { collector.run(until).await });
+        }
+    };
     notice::watch_servers(executor.bridge());
     let served = match arguments.http {
         None => {
             let gateway = Gateway::new(backend.clone(), ServerOptions::default());
             print_left_out_tools(&gateway)?;
             notice::print_stdio(project);
+            begin();
             adopt_runs(&gateway);
             serve_stdio(gateway, stop).await.map_err(Into::into)
         }
-        Some(address) => serve_at(arguments, project, backend.clone(), address, stop).await,
+        Some(address) => {
+            let backend = backend.clone();
+            serve_at(arguments, project, backend, (address, begin), stop).await
+        }
     };
     backend.leave_workflows().await;
     backend.end_sessions().await;
@@ -159,7 +166,7 @@ async fn serve_at(
     arguments: &ServeArguments,
     project: &Project,
     backend: Arc<ProjectBackend>,
-    address: SocketAddr,
+    (address, begin): (SocketAddr, impl FnOnce()),
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
     AddressFile::remove_stale(&project.state()?);
@@ -172,7 +179,7 @@ async fn serve_at(
     let options = ServerOptions { secret, traces: traces.clone(), ..ServerOptions::default() };
     let gateway = Gateway::new(backend, options);
     print_left_out_tools(&gateway)?;
-    adopt_runs(&gateway);
+    let adopting = gateway.clone();
     let auth = if arguments.conformance { Auth::Open } else { Auth::Token(token) };
     let mut config = HttpConfig::new(address, auth);
     config.allowed.hosts.clone_from(&arguments.allow_host);
@@ -181,6 +188,8 @@ async fn serve_at(
         true => conformance::serve_http(gateway, config).await?,
         false => serve_http(gateway, config).await?,
     };
+    begin();
+    adopt_runs(&adopting);
     // `belljar session` finds the host by this file.
     let _found_by = AddressFile::write(&project.state()?, server.address())?;
     notice::print_address(&server, &path.display().to_string())?;

@@ -56,6 +56,21 @@ fn code_without_a_language_runs_as_what_it_is() {
 }
 
 /// Nothing of the code runs while its language is looked for: it prints once.
+/// Models put code into the fence of their answer.
+#[sandboxed]
+#[test]
+fn a7_code_in_a_markdown_fence_is_named_as_such() {
+    let fenced = "```python\nprint(1)\n```";
+    for flags in [&[][..], &["-l", "python"], &["-l", "typescript"], &["-l", "bash"]] {
+        let result = run(&[flags, &["-c", fenced]].concat());
+        let hint = result["error"]["hint"].as_str().unwrap_or_default();
+        assert!(hint.starts_with("The code is in a Markdown fence:"), "{flags:?}: {result:#}");
+    }
+    // Control: the same code without its fence, and a fence that is text.
+    assert_eq!(run(&["-l", "python", "-c", "print(1)"])["stdout"], "1\n");
+    assert_eq!(run(&["-c", "return '```'"])["result"], "```");
+}
+
 #[sandboxed]
 #[test]
 fn code_without_a_language_runs_once() {
