@@ -115,7 +115,7 @@ def is_alone() -> bool:
     return _thread._count() == 0
 
 
-def _join_threads() -> None:
+def join_threads() -> None:
     """Waits for threads that are not daemons, as Python does before it ends."""
     if is_alone():
         return
