@@ -1,5 +1,7 @@
 //! Sessions over the plain HTTP API of a real server: what they are granted, and their files.
 
+use std::fs;
+
 use belljar_testing::sandboxed;
 use serde_json::{Value, json};
 
@@ -142,9 +144,10 @@ fn s18_the_command_line_grants_commands_to_a_session() {
 #[test]
 fn s18_the_command_line_asks_for_paths_variables_and_limits_of_a_session() {
     let place = Place::new();
-    place.file("data/note.txt", "there");
-    let data = place.path().join("data");
-    let data = data.to_str().expect("UTF-8");
+    // The `/tmp` of a session hides what is there.
+    let data = tempfile::tempdir_in("/var/tmp").expect("a directory");
+    fs::write(data.path().join("note.txt"), "there").expect("a file");
+    let data = data.path().to_str().expect("UTF-8");
     let _server = serve_in(&place, &["--read", data]);
     let exec = |id: &str| {
         let write = "head -c 2000000 /dev/zero > f 2>/dev/null && echo fits || echo full";
