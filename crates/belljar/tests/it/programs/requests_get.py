@@ -1,4 +1,4 @@
-# refused: api.example.com ... no network
+# refused: api.example.com ... --net api.example.com
 import requests
 
 response = requests.get("https://api.example.com/items", timeout=5)
