@@ -1,50 +1,19 @@
 //! Resolves a name that a rule has allowed, checks every address, and connects to one of those checked.
 
 use std::{
-    fmt::Debug,
-    future::Future,
     io,
     net::{IpAddr, SocketAddr, UdpSocket},
-    pin::Pin,
 };
 
 use tokio::net::TcpStream;
 
 use crate::{
-    forbidden_ports::ForbiddenPorts,
-    host::{DomainName, RemoteHost},
-    policy::NetRefusal,
+    forbidden_ports::ForbiddenPorts, host::RemoteHost, policy::NetRefusal, resolver::Resolver,
     rules::NetRule,
 };
 
 /// More addresses of a name are not tried.
 const MAX_ADDRESSES: usize = 8;
-
-/// Finds the addresses of a name.
-pub trait Resolver: Debug + Send + Sync {
-    /// The addresses, in the order in which they are to be tried.
-    fn resolve<'a>(
-        &'a self,
-        name: &'a DomainName,
-    ) -> Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send + 'a>>;
-}
-
-/// The resolver of this machine, as every other program here uses it: `/etc/hosts`, split DNS and the
-/// operator's own servers hold for cells, too.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct SystemResolver;
-
-impl Resolver for SystemResolver {
-    fn resolve<'a>(
-        &'a self,
-        name: &'a DomainName,
-    ) -> Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send + 'a>> {
-        Box::pin(async move {
-            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
-            Ok(found.map(|address| address.ip()).collect())
-        })
-    }
-}
 
 /// Why there is no connection.
 #[derive(Debug)]

@@ -16,12 +16,12 @@ use tokio::{
 use crate::{
     approval::ConnectionApprover,
     authority::RunAuthority,
-    connect::Resolver,
     connection::ProxyConnection,
     forbidden_ports::ForbiddenPorts,
     http,
     log::ConnectionLog,
     policy::NetPolicy,
+    resolver::Resolver,
     socks,
     state::{ProxyState, RunConnections},
     tls_client::TlsClient,

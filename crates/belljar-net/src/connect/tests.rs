@@ -1,9 +1,14 @@
 //! Addresses that an allowed name may and may not lead to.
 
+use std::{future::Future, pin::Pin};
+
 use tokio::net::TcpListener;
 
 use super::*;
-use crate::forbidden_ports::{BelljarPorts, NoForbiddenPorts};
+use crate::{
+    forbidden_ports::{BelljarPorts, NoForbiddenPorts},
+    host::DomainName,
+};
 
 #[derive(Debug)]
 struct FixedAddresses(Vec<IpAddr>);
