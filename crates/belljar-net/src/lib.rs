@@ -22,6 +22,7 @@ mod forward;
 mod headers;
 mod host;
 mod http;
+mod http_head;
 mod log;
 mod meter;
 mod narrow;

@@ -101,6 +101,43 @@ async fn a_tls_tunnel_shows_the_name_that_was_allowed() {
 }
 
 #[tokio::test]
+async fn n3_a_request_in_a_plain_tunnel_is_for_the_host_that_was_allowed() {
+    let port = echo_server().await;
+    let proxy =
+        Proxy::start(&[format!("a.example.org:{port}"), format!("b.example.org:{port}")]).await;
+    let target = format!("a.example.org:{port}");
+    let request = |host: &str| format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n").into_bytes();
+    let blank = |request: Vec<u8>| [&b"\r\n"[..], &request].concat();
+    let long = [b"GET / HTTP/1.1\r\n", vec![b'x'; 80 << 10].as_slice()].concat();
+    let refused = [
+        ("another name", request("evil.net")),
+        ("another allowed name", request("b.example.org")),
+        ("another port", request("a.example.org:1")),
+        ("half a head", request("evil.net")[..26].to_vec()),
+        ("absolute form", format!("GET http://b.example.org:{port}/ HTTP/1.1\r\n\r\n").into()),
+        ("a long head", long),
+    ];
+    for (what, bytes) in &refused {
+        assert_eq!(through_connect(&proxy, &target, bytes).await, Ok(Vec::new()), "{what}");
+        let back = through_socks(&proxy, 1, &name("a.example.org"), port, bytes).await;
+        assert_eq!(back, Ok(Vec::new()), "{what}");
+    }
+    // Only the empty line may arrive.
+    let back = through_connect(&proxy, &target, &blank(request("evil.net"))).await.unwrap();
+    assert!(back.is_empty() || back == b"\r\n", "{back:?}");
+    // Controls.
+    for bytes in
+        [request("A.example.org"), request(&target), blank(request(&target)), b"PING\r\n".to_vec()]
+    {
+        assert_eq!(through_connect(&proxy, &target, &bytes).await.as_ref(), Ok(&bytes));
+    }
+    let refusal =
+        "a.example.org refused: the connection is for a.example.org, but its Host header names";
+    let lines = proxy.stop().await.lines();
+    assert!(lines.contains(&format!("{refusal} evil.net")), "{lines:?}");
+}
+
+#[tokio::test]
 async fn tunnels_to_other_hosts_and_ports_are_refused() {
     let port = echo_server().await;
     let proxy = Proxy::start(&[format!("example.org:{port}")]).await;
