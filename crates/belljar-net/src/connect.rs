@@ -5,7 +5,7 @@ use std::{
     net::{IpAddr, SocketAddr, UdpSocket},
 };
 
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 
 use crate::{
     forbidden_ports::ForbiddenPorts, host::RemoteHost, policy::NetRefusal, resolver::Resolver,
@@ -14,6 +14,10 @@ use crate::{
 
 /// More addresses of a name are not tried.
 const MAX_ADDRESSES: usize = 8;
+/// The queue of a socket to a server, each way; the kernel takes twice as much memory for it. Without a number,
+/// it would enlarge them up to `tcp_rmem` and `tcp_wmem`, for as long as nobody reads. These sockets are not in
+/// the namespace of the cell, where the queues are counted. A kernel allows so much to every program.
+const QUEUE_BYTES: u32 = 208 * 1024;
 
 /// Why there is no connection.
 #[derive(Debug)]
@@ -85,7 +89,7 @@ fn is_own(address: IpAddr) -> bool {
 async fn connect_to_any(addresses: &[SocketAddr]) -> io::Result<(TcpStream, SocketAddr)> {
     let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
     for address in addresses.iter().take(MAX_ADDRESSES) {
-        match TcpStream::connect(*address).await {
+        match connect_to(*address).await {
             Ok(stream) => {
                 let _ = stream.set_nodelay(true);
                 return Ok((stream, *address));
@@ -94,6 +98,14 @@ async fn connect_to_any(addresses: &[SocketAddr]) -> io::Result<(TcpStream, Sock
         }
     }
     Err(last)
+}
+
+async fn connect_to(address: SocketAddr) -> io::Result<TcpStream> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    // Before there is a connection: the window is agreed upon with it.
+    socket.set_recv_buffer_size(QUEUE_BYTES)?;
+    socket.set_send_buffer_size(QUEUE_BYTES)?;
+    socket.connect(address).await
 }
 
 #[cfg(test)]
