@@ -1,5 +1,7 @@
 //! Tunnels, by `CONNECT` and by SOCKS5.
 
+use std::time::Instant;
+
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::support::{Proxy, client_hello, echo_server, small_limits};
@@ -260,11 +262,25 @@ async fn the_end_of_the_run_ends_and_records_every_connection() {
 
 #[tokio::test]
 async fn a_guest_that_says_nothing_is_cut_off() {
-    let proxy = Proxy::start_with(&[], small_limits(), false).await;
-    for bytes in [&b""[..], b"GET http://example.org/ HTTP/1.1\r\nX: ", &[5, 1]] {
+    let limits = small_limits();
+    let proxy = Proxy::start_with(&[], limits, false).await;
+    for (bytes, limit) in [
+        (&b""[..], limits.head),
+        (b"GET http://example.org/ HTTP/1.1\r\nX: ", limits.idle),
+        (&[5, 1], limits.head),
+    ] {
         let mut guest = proxy.connect().await;
+        let began = Instant::now();
         guest.write_all(bytes).await.unwrap();
-        let mut rest = Vec::new();
-        let _ = guest.read_to_end(&mut rest).await;
+        let _ = guest.read_to_end(&mut Vec::new()).await;
+        assert!(began.elapsed() >= limit, "{bytes:?}: {:?}", began.elapsed());
     }
+    // Control: half of a head is no reason to end a connection whose other half comes in time.
+    let mut guest = proxy.connect().await;
+    guest.write_all(b"GET http://example.org/ HTTP/1.1\r\n").await.unwrap();
+    tokio::time::sleep(limits.head).await;
+    guest.write_all(b"Host: example.org\r\n\r\n").await.unwrap();
+    let mut answer = Vec::new();
+    let _ = guest.read_to_end(&mut answer).await;
+    assert!(answer.starts_with(b"HTTP/1.1 403"), "{}", String::from_utf8_lossy(&answer));
 }
