@@ -89,7 +89,7 @@ pub(crate) fn check(head: &[u8], host: &RemoteHost, port: u16) -> Result<(), Net
     }
     let mut headers = HeaderMap::new();
     for value in named {
-        // What no header can have cannot be the name of the host.
+        // A value that no header can have cannot be the name of the host.
         let value = HeaderValue::from_bytes(&value);
         headers.append(header::HOST, value.unwrap_or(HeaderValue::from_static("?")));
     }

@@ -38,7 +38,7 @@ impl From<io::Error> for TunnelEnd {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct IsLast(bool);
 
-/// What the first bytes of a tunnel may be.
+/// The first bytes that a tunnel may have.
 #[derive(Debug)]
 struct FirstBytes<'a> {
     host: &'a RemoteHost,
