@@ -8,7 +8,9 @@ use std::{
 };
 
 use anyhow::Context as _;
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, KeyUsagePurpose};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, KeyUsagePurpose,
+};
 
 use crate::{Bench, peers::command, python_peer::PythonPeer};
 
@@ -27,11 +29,14 @@ pub(super) struct HttpsServer {
 impl HttpsServer {
     pub(super) fn start(bench: &Bench<'_>, python: &PythonPeer) -> anyhow::Result<Self> {
         let mut params = CertificateParams::default();
+        // With one name for both, OpenSSL takes the server's certificate for one that signs itself.
+        params.distinguished_name.push(DnType::CommonName, "Belljar benchmark authority");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
         let authority = CertifiedIssuer::self_signed(params, KeyPair::generate()?)?;
         let key = KeyPair::generate()?;
         let mut params = CertificateParams::new([HOST.to_owned()])?;
+        params.distinguished_name.push(DnType::CommonName, HOST);
         params.use_authority_key_identifier_extension = true;
         let certificate = params.signed_by(&key, &authority)?;
         let identity = format!("{}{}", certificate.pem(), key.serialize_pem());

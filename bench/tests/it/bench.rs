@@ -67,6 +67,17 @@ fn k1_programs_are_measured_against_themselves_outside() {
 
 #[sandboxed]
 #[test]
+fn k1_requests_through_the_proxy_are_timed_beside_direct_ones() {
+    let place = Place::new();
+    let outcome = bench(&place, None, &["network", "--n", "5"]);
+    let cases = cases(&outcome);
+    for case in ["belljar, tunnel", "belljar, TLS ended", "direct"] {
+        assert!(cases.iter().any(|found| found == case), "{case} is not in {cases:?}");
+    }
+}
+
+#[sandboxed]
+#[test]
 fn k1_calls_of_tools_are_timed_and_the_project_is_left_as_it_was() {
     let place = Place::new();
     let outcome = bench(&place, None, &["tools", "--n", "3"]);

@@ -1,50 +1,23 @@
 //! Resolves a name that a rule has allowed, checks every address, and connects to one of those checked.
 
 use std::{
-    fmt::Debug,
-    future::Future,
     io,
     net::{IpAddr, SocketAddr, UdpSocket},
-    pin::Pin,
 };
 
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 
 use crate::{
-    forbidden_ports::ForbiddenPorts,
-    host::{DomainName, RemoteHost},
-    policy::NetRefusal,
+    forbidden_ports::ForbiddenPorts, host::RemoteHost, policy::NetRefusal, resolver::Resolver,
     rules::NetRule,
 };
 
 /// More addresses of a name are not tried.
 const MAX_ADDRESSES: usize = 8;
-
-/// Finds the addresses of a name.
-pub trait Resolver: Debug + Send + Sync {
-    /// The addresses, in the order in which they are to be tried.
-    fn resolve<'a>(
-        &'a self,
-        name: &'a DomainName,
-    ) -> Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send + 'a>>;
-}
-
-/// The resolver of this machine, as every other program here uses it: `/etc/hosts`, split DNS and the
-/// operator's own servers hold for cells, too.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct SystemResolver;
-
-impl Resolver for SystemResolver {
-    fn resolve<'a>(
-        &'a self,
-        name: &'a DomainName,
-    ) -> Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send + 'a>> {
-        Box::pin(async move {
-            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
-            Ok(found.map(|address| address.ip()).collect())
-        })
-    }
-}
+/// The queue of a socket to a server, each way; the kernel takes twice as much memory for it. Without a number,
+/// it would enlarge them up to `tcp_rmem` and `tcp_wmem`, for as long as nobody reads. These sockets are not in
+/// the namespace of the cell, where the queues are counted. A kernel allows so much to every program.
+const QUEUE_BYTES: u32 = 208 * 1024;
 
 /// Why there is no connection.
 #[derive(Debug)]
@@ -116,7 +89,7 @@ fn is_own(address: IpAddr) -> bool {
 async fn connect_to_any(addresses: &[SocketAddr]) -> io::Result<(TcpStream, SocketAddr)> {
     let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
     for address in addresses.iter().take(MAX_ADDRESSES) {
-        match TcpStream::connect(*address).await {
+        match connect_to(*address).await {
             Ok(stream) => {
                 let _ = stream.set_nodelay(true);
                 return Ok((stream, *address));
@@ -125,6 +98,14 @@ async fn connect_to_any(addresses: &[SocketAddr]) -> io::Result<(TcpStream, Sock
         }
     }
     Err(last)
+}
+
+async fn connect_to(address: SocketAddr) -> io::Result<TcpStream> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    // Before there is a connection: the window is agreed upon with it.
+    socket.set_recv_buffer_size(QUEUE_BYTES)?;
+    socket.set_send_buffer_size(QUEUE_BYTES)?;
+    socket.connect(address).await
 }
 
 #[cfg(test)]

@@ -17,8 +17,8 @@ use std::{
 
 use tokio::task::spawn_blocking;
 
-/// The state of a listening socket in `/proc/net/tcp`.
-const LISTENING: &str = "0A";
+mod listeners;
+
 /// The name of the program, whichever file it is in.
 const PROGRAM: &str = "belljar";
 
@@ -99,22 +99,9 @@ fn is_held_by_belljar(listening: &BTreeSet<String>) -> bool {
 
 /// The sockets that listen on a port in this network namespace, as links in `/proc/PID/fd` name them.
 fn listening_sockets(port: u16) -> Option<BTreeSet<String>> {
-    let ipv4 = fs::read_to_string("/proc/self/net/tcp").ok()?;
-    // A kernel may have no IPv6.
-    let ipv6 = fs::read_to_string("/proc/self/net/tcp6").unwrap_or_default();
-    let lines = ipv4.lines().chain(ipv6.lines());
-    Some(lines.filter_map(|line| listening_socket(line, port)).collect())
-}
-
-/// The socket of a line, if it listens on a port. Columns: number, local address, remote address, state,
-/// queues, timer, retransmissions, user, timeout, inode.
-fn listening_socket(line: &str, port: u16) -> Option<String> {
-    let mut columns = line.split_ascii_whitespace();
-    let (_, local) = columns.nth(1)?.rsplit_once(':')?;
-    let is_port = u16::from_str_radix(local, 16) == Ok(port);
-    let is_listening = columns.nth(1)? == LISTENING;
-    let inode = columns.nth(5)?;
-    (is_port && is_listening).then(|| format!("socket:[{inode}]"))
+    // A kernel may have no list to ask for (`CONFIG_INET_DIAG`).
+    let inodes = listeners::asked(port).or_else(|_| listeners::read(port)).ok()?;
+    Some(inodes.into_iter().map(|inode| format!("socket:[{inode}]")).collect())
 }
 
 /// Other processes that run the same file, or one of the same name.

@@ -78,7 +78,7 @@ pub(crate) fn server_builder(limits: &NetLimits) -> Builder {
     let mut builder = Builder::new();
     builder
         .timer(TokioTimer::new())
-        .header_read_timeout(limits.head)
+        .header_read_timeout(limits.idle)
         .max_buf_size(MAX_HEAD_BYTES)
         .max_headers(MAX_HEADERS)
         .preserve_header_case(true)

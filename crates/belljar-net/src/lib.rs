@@ -22,6 +22,7 @@ mod forward;
 mod headers;
 mod host;
 mod http;
+mod http_head;
 mod log;
 mod meter;
 mod narrow;
@@ -32,6 +33,7 @@ mod policy;
 mod proxy;
 mod redact;
 mod request;
+mod resolver;
 mod rules;
 mod server;
 mod socks;
@@ -45,7 +47,6 @@ pub use approval::{
     ConnectionAnswer, ConnectionApprover, ConnectionQuestion, NoApprover, RequestSummary,
 };
 pub use authority::{AuthorityError, RunAuthority};
-pub use connect::{Resolver, SystemResolver};
 pub use fetch::{
     FetchAnswer, FetchClient, FetchFailure, MalformedFetch, OutgoingRequest, RequestContent,
 };
@@ -58,6 +59,7 @@ pub use pattern::{HostPattern, PatternError, PatternHost};
 pub use policy::{NetPolicy, NetRefusal};
 pub use proxy::{NetLimits, ProxyContext, refuse_all};
 pub use request::RequestFault;
+pub use resolver::{Resolver, SystemResolver};
 pub use rules::{HeaderRule, NetRule, NetRuleError, NetRules, Secret};
 pub use state::RunConnections;
 pub use tls_client::TlsClient;

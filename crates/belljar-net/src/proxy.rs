@@ -16,12 +16,12 @@ use tokio::{
 use crate::{
     approval::ConnectionApprover,
     authority::RunAuthority,
-    connect::Resolver,
     connection::ProxyConnection,
     forbidden_ports::ForbiddenPorts,
     http,
     log::ConnectionLog,
     policy::NetPolicy,
+    resolver::Resolver,
     socks,
     state::{ProxyState, RunConnections},
     tls_client::TlsClient,
@@ -49,8 +49,10 @@ pub struct NetLimits {
     pub connections_per_host: usize,
     /// How long resolving and connecting may take.
     pub connect: Duration,
-    /// How long a guest may take for its first bytes, and for the head of a request.
+    /// How long a guest may take for its first bytes in a connection or a tunnel.
     pub head: Duration,
+    /// How long a connection may be idle before the head of its next request has arrived.
+    pub idle: Duration,
 }
 
 impl Default for NetLimits {
@@ -63,6 +65,8 @@ impl Default for NetLimits {
             connections_per_host: 24,
             connect: Duration::from_secs(10),
             head: Duration::from_secs(10),
+            // Clients keep connections; a minute is usual.
+            idle: Duration::from_secs(60),
         }
     }
 }

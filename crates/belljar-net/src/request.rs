@@ -37,6 +37,9 @@ pub enum RequestFault {
     /// The request does not have the form `METHOD /PATH`.
     #[error("requests in this tunnel must name a path of its host")]
     Form,
+    /// The head of a request in a plain tunnel does not end.
+    #[error("the head of the request is too long, or was not sent in time")]
+    Head,
     /// A rule with headers and no encryption.
     #[error("the rule sets headers, so the request must be HTTPS")]
     InClear,

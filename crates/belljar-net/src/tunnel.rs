@@ -1,19 +1,21 @@
 //! Moves bytes between a guest and a server, and looks at the first ones of the guest.
 
-use std::io;
+use std::{io, time::Duration};
 
 use tokio::{
     io::{
         AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader, copy_buf, split,
     },
-    time::timeout,
+    time::{Instant, timeout, timeout_at},
 };
 
 use crate::{
     client_hello::{self, HANDSHAKE_RECORD, HelloProgress, MAX_HELLO_BYTES},
     connection::{OpenedConnection, ProxyConnection},
     host::RemoteHost,
+    http_head::{self, HeadProgress, MAX_HEAD_BYTES},
     policy::{NetRefusal, check_server_name},
+    request::RequestFault,
 };
 
 const BUFFER_BYTES: usize = 64 * 1024;
@@ -32,6 +34,20 @@ impl From<io::Error> for TunnelEnd {
     }
 }
 
+/// Whether a guest sends no more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct IsLast(bool);
+
+/// The first bytes that a tunnel may have.
+#[derive(Debug)]
+struct FirstBytes<'a> {
+    host: &'a RemoteHost,
+    port: u16,
+    is_tls_demanded: bool,
+    /// How long they may take, once there are any.
+    limit: Duration,
+}
+
 /// Runs a tunnel to its end. If it has to be TLS, nothing reaches the server before the guest has shown
 /// the name that the rule allowed. Otherwise the server may speak first.
 pub(crate) async fn run(
@@ -43,11 +59,12 @@ pub(crate) async fn run(
     let (mut from_guest, mut to_guest) = split(guest);
     let (from_server, mut to_server) = split(stream);
     let is_tls_demanded = rule.demands_tls(port);
+    let limit = connection.limits().head;
+    let expected = FirstBytes { host: &host, port, is_tls_demanded, limit };
     let mut first = Vec::new();
     let inspected = async {
         if is_tls_demanded {
-            let reading = first_bytes(&mut from_guest, &mut first, &host, is_tls_demanded);
-            let read = timeout(connection.limits().head, reading).await;
+            let read = timeout(limit, expected.read(&mut from_guest, &mut first)).await;
             read.unwrap_or(Err(TunnelEnd::Refused(NetRefusal::NotTls)))?;
         }
         Ok(())
@@ -57,7 +74,12 @@ pub(crate) async fn run(
         Ok(()) => {
             let up = async {
                 if !is_tls_demanded {
-                    first_bytes(&mut from_guest, &mut first, &host, is_tls_demanded).await?;
+                    expected.read(&mut from_guest, &mut first).await?;
+                    while http_head::read(&first) == HeadProgress::Blank && !first.is_empty() {
+                        to_server.write_all(&first).await?;
+                        first.clear();
+                        expected.read(&mut from_guest, &mut first).await?;
+                    }
                 }
                 to_server.write_all(&first).await?;
                 copy_buf(&mut BufReader::with_capacity(BUFFER_BYTES, from_guest), &mut to_server)
@@ -77,33 +99,70 @@ pub(crate) async fn run(
     }
 }
 
-/// Reads the first bytes of the guest, all of its client hello if it is TLS, and checks the name in it.
-async fn first_bytes(
-    guest: &mut (impl AsyncRead + Unpin),
-    first: &mut Vec<u8>,
-    host: &RemoteHost,
-    is_tls_demanded: bool,
-) -> Result<(), TunnelEnd> {
-    loop {
-        if guest.read_buf(first).await? == 0 {
+impl FirstBytes<'_> {
+    /// Reads the first bytes of the guest: all of its client hello if it is TLS, and of the head if it is a
+    /// request of HTTP/1. Checks the name in it.
+    async fn read(
+        &self,
+        guest: &mut (impl AsyncRead + Unpin),
+        first: &mut Vec<u8>,
+    ) -> Result<(), TunnelEnd> {
+        let mut deadline = None;
+        loop {
+            let reading = guest.read_buf(first);
+            let read = match deadline {
+                None => reading.await?,
+                Some(deadline) => match timeout_at(deadline, reading).await {
+                    Ok(read) => read?,
+                    Err(_) => return Err(TunnelEnd::Refused(self.unfinished(first))),
+                },
+            };
+            deadline = deadline.or_else(|| Instant::now().checked_add(self.limit));
+            if let Some(checked) = self.check(first, IsLast(read == 0)) {
+                return checked.map_err(TunnelEnd::Refused);
+            }
+        }
+    }
+
+    /// Checks the bytes so far; `None` if more are needed.
+    fn check(&self, first: &mut Vec<u8>, is_last: IsLast) -> Option<Result<(), NetRefusal>> {
+        let (host, is_tls) = (self.host, self.is_tls(first));
+        if is_last == IsLast(true) {
+            if !is_tls {
+                return Some(http_head::check_last(first, host, self.port));
+            }
             // The guest has ended, perhaps in the middle of a message that the server must not see.
             first.clear();
-            return Ok(());
+            return Some(Ok(()));
         }
-        if !is_tls_demanded && first.first().is_some_and(|byte| *byte != HANDSHAKE_RECORD) {
-            return Ok(());
+        if !is_tls {
+            return match http_head::read(first) {
+                HeadProgress::Incomplete if first.len() < MAX_HEAD_BYTES => None,
+                HeadProgress::Incomplete => Some(Err(self.unfinished(first))),
+                HeadProgress::Blank | HeadProgress::NotHttp => Some(Ok(())),
+                HeadProgress::Complete => Some(http_head::check(first, host, self.port)),
+            };
         }
         match client_hello::read(first) {
-            HelloProgress::Incomplete if first.len() < MAX_FIRST_BYTES => {}
-            HelloProgress::Incomplete | HelloProgress::NotTls => {
-                return Err(TunnelEnd::Refused(NetRefusal::NotTls));
-            }
+            HelloProgress::Incomplete if first.len() < MAX_FIRST_BYTES => None,
+            HelloProgress::Incomplete | HelloProgress::NotTls => Some(Err(NetRefusal::NotTls)),
             HelloProgress::Complete(hello) => {
                 let shown = hello.server_name.as_deref();
-                check_server_name(host, shown).map_err(TunnelEnd::Refused)?;
-                let hidden = TunnelEnd::Refused(NetRefusal::HiddenServerName);
-                return if hello.is_encrypted { Err(hidden) } else { Ok(()) };
+                let hidden =
+                    if hello.is_encrypted { Err(NetRefusal::HiddenServerName) } else { Ok(()) };
+                Some(check_server_name(host, shown).and(hidden))
             }
+        }
+    }
+
+    fn is_tls(&self, first: &[u8]) -> bool {
+        self.is_tls_demanded || first.first() == Some(&HANDSHAKE_RECORD)
+    }
+
+    fn unfinished(&self, first: &[u8]) -> NetRefusal {
+        match self.is_tls(first) {
+            true => NetRefusal::NotTls,
+            false => NetRefusal::Fault(RequestFault::Head),
         }
     }
 }

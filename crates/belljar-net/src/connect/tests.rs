@@ -1,9 +1,15 @@
 //! Addresses that an allowed name may and may not lead to.
 
-use tokio::net::TcpListener;
+use std::{future::Future, pin::Pin, time::Duration};
+
+use rustix::net::sockopt::{socket_recv_buffer_size, socket_send_buffer_size};
+use tokio::{net::TcpListener, time::timeout};
 
 use super::*;
-use crate::forbidden_ports::{BelljarPorts, NoForbiddenPorts};
+use crate::{
+    forbidden_ports::{BelljarPorts, NoForbiddenPorts},
+    host::DomainName,
+};
 
 #[derive(Debug)]
 struct FixedAddresses(Vec<IpAddr>);
@@ -90,4 +96,32 @@ async fn a_port_on_which_belljar_listens_is_never_reached() {
         let other = SocketAddr::new("198.51.100.1".parse().expect("an address"), port);
         assert_eq!(check_address(&BelljarPorts, &rule, other).await, Ok(()));
     }
+}
+
+/// How many bytes a connection takes that nobody reads.
+async fn taken(stream: TcpStream) -> usize {
+    let (bytes, mut taken) = (vec![0; 64 << 10], 0);
+    let more = Duration::from_millis(300);
+    while let Ok(Ok(())) = timeout(more, stream.writable()).await {
+        taken += stream.try_write(&bytes).unwrap_or(0);
+    }
+    taken
+}
+
+#[tokio::test]
+async fn n5_the_queues_to_a_server_do_not_grow() {
+    let (listener, port) = server().await;
+    let address: SocketAddr = ([127, 0, 0, 1], port).into();
+    let (ours, _) = connect_to_any(&[address]).await.expect("a connection");
+    let most = 2 * usize::try_from(QUEUE_BYTES).expect("small");
+    for size in [socket_send_buffer_size(&ours), socket_recv_buffer_size(&ours)] {
+        assert!((most / 2..=most).contains(&size.expect("a size")), "{size:?}");
+    }
+    let _held = listener.accept().await.expect("a connection");
+    let bounded = taken(ours).await;
+    // Control: those of other programs do.
+    let other = TcpStream::connect(address).await.expect("a connection");
+    let _held = listener.accept().await.expect("a connection");
+    let usual = taken(other).await;
+    assert!(bounded + most < usual, "{bounded} {usual}");
 }

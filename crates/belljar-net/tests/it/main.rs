@@ -1,6 +1,7 @@
 //! The proxy against real servers on loopback, with a resolver of the test's own.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test program")]
 
+mod bodies;
 mod credentials;
 mod fetch;
 mod http;

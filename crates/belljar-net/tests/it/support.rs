@@ -269,5 +269,6 @@ pub(crate) fn client_hello(name: Option<&str>) -> Vec<u8> {
 
 /// Bounds that are small enough for a test to reach them.
 pub(crate) fn small_limits() -> NetLimits {
-    NetLimits { bytes: 1000, head: Duration::from_millis(200), ..NetLimits::default() }
+    let (head, idle) = (Duration::from_millis(200), Duration::from_millis(600));
+    NetLimits { bytes: 1000, head, idle, ..NetLimits::default() }
 }

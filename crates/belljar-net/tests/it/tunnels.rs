@@ -1,5 +1,7 @@
 //! Tunnels, by `CONNECT` and by SOCKS5.
 
+use std::time::Instant;
+
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::support::{Proxy, client_hello, echo_server, small_limits};
@@ -98,6 +100,43 @@ async fn a_tls_tunnel_shows_the_name_that_was_allowed() {
         lines.contains(&"a.example.org refused: the TLS tunnel shows no server name".to_owned()),
         "{lines:?}"
     );
+}
+
+#[tokio::test]
+async fn n3_a_request_in_a_plain_tunnel_is_for_the_host_that_was_allowed() {
+    let port = echo_server().await;
+    let proxy =
+        Proxy::start(&[format!("a.example.org:{port}"), format!("b.example.org:{port}")]).await;
+    let target = format!("a.example.org:{port}");
+    let request = |host: &str| format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n").into_bytes();
+    let blank = |request: Vec<u8>| [&b"\r\n"[..], &request].concat();
+    let long = [b"GET / HTTP/1.1\r\n", vec![b'x'; 80 << 10].as_slice()].concat();
+    let refused = [
+        ("another name", request("evil.net")),
+        ("another allowed name", request("b.example.org")),
+        ("another port", request("a.example.org:1")),
+        ("half a head", request("evil.net")[..26].to_vec()),
+        ("absolute form", format!("GET http://b.example.org:{port}/ HTTP/1.1\r\n\r\n").into()),
+        ("a long head", long),
+    ];
+    for (what, bytes) in &refused {
+        assert_eq!(through_connect(&proxy, &target, bytes).await, Ok(Vec::new()), "{what}");
+        let back = through_socks(&proxy, 1, &name("a.example.org"), port, bytes).await;
+        assert_eq!(back, Ok(Vec::new()), "{what}");
+    }
+    // Only the empty line may arrive.
+    let back = through_connect(&proxy, &target, &blank(request("evil.net"))).await.unwrap();
+    assert!(back.is_empty() || back == b"\r\n", "{back:?}");
+    // Controls.
+    for bytes in
+        [request("A.example.org"), request(&target), blank(request(&target)), b"PING\r\n".to_vec()]
+    {
+        assert_eq!(through_connect(&proxy, &target, &bytes).await.as_ref(), Ok(&bytes));
+    }
+    let refusal =
+        "a.example.org refused: the connection is for a.example.org, but its Host header names";
+    let lines = proxy.stop().await.lines();
+    assert!(lines.contains(&format!("{refusal} evil.net")), "{lines:?}");
 }
 
 #[tokio::test]
@@ -223,11 +262,25 @@ async fn the_end_of_the_run_ends_and_records_every_connection() {
 
 #[tokio::test]
 async fn a_guest_that_says_nothing_is_cut_off() {
-    let proxy = Proxy::start_with(&[], small_limits(), false).await;
-    for bytes in [&b""[..], b"GET http://example.org/ HTTP/1.1\r\nX: ", &[5, 1]] {
+    let limits = small_limits();
+    let proxy = Proxy::start_with(&[], limits, false).await;
+    for (bytes, limit) in [
+        (&b""[..], limits.head),
+        (b"GET http://example.org/ HTTP/1.1\r\nX: ", limits.idle),
+        (&[5, 1], limits.head),
+    ] {
         let mut guest = proxy.connect().await;
+        let began = Instant::now();
         guest.write_all(bytes).await.unwrap();
-        let mut rest = Vec::new();
-        let _ = guest.read_to_end(&mut rest).await;
+        let _ = guest.read_to_end(&mut Vec::new()).await;
+        assert!(began.elapsed() >= limit, "{bytes:?}: {:?}", began.elapsed());
     }
+    // Control: half of a head is no reason to end a connection whose other half comes in time.
+    let mut guest = proxy.connect().await;
+    guest.write_all(b"GET http://example.org/ HTTP/1.1\r\n").await.unwrap();
+    tokio::time::sleep(limits.head).await;
+    guest.write_all(b"Host: example.org\r\n\r\n").await.unwrap();
+    let mut answer = Vec::new();
+    let _ = guest.read_to_end(&mut answer).await;
+    assert!(answer.starts_with(b"HTTP/1.1 403"), "{}", String::from_utf8_lossy(&answer));
 }

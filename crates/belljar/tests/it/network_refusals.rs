@@ -6,7 +6,7 @@ use std::{
     collections::BTreeSet,
     fs,
     io::{Read as _, Write as _},
-    net::TcpListener,
+    net::{TcpListener, ToSocketAddrs as _},
     path::PathBuf,
     sync::{
         Arc,
@@ -193,6 +193,34 @@ fn n1_a_fresh_cell_reaches_nothing_that_was_not_granted() {
             format!("import urllib.request\nurllib.request.urlopen('http://{local}/').status");
         let reached = internet.run(&place, "python", &code, &["--net", &local]);
         assert_eq!((&reached["result"], trap.caught()), (&json!(200), 1), "{reached:#}");
+    });
+}
+
+/// The search domains of the machine lead to names that no rule allows. With five dots wanted, as here, they
+/// are even tried first.
+#[sandboxed]
+#[test]
+fn n3_no_search_domain_is_asked_for() {
+    inside("network_refusals::n3_no_search_domain_is_asked_for", |internet| {
+        let place = Place::new();
+        let get = |host: &str| {
+            let code = format!(
+                "import urllib.request\nurllib.request.urlopen('http://{host}/fine').status"
+            );
+            internet.run(&place, "python", &code, &["--net", host])
+        };
+        assert_eq!(get("web.example.com")["result"], 200);
+        let result = get("good");
+        assert!(result.to_string().contains("502"), "{result:#}");
+        let mut names = internet.names();
+        names.dedup();
+        assert_eq!(names, ["web.example.com", "good"]);
+        // Control: other programs here are led there.
+        for name in ["web.example.com", "good"] {
+            let mut found = (name, 80).to_socket_addrs().expect("an address");
+            assert_eq!(found.next(), Some(([44, 128, 0, 1], 80).into()), "{name}");
+            assert!(internet.names().contains(&format!("{name}.search.example.net")), "{name}");
+        }
     });
 }
 

@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use crate::{
     command::{BELLJAR, Place, outcome},
     mcp_support::{serve_in, within},
+    network_session_support::Website,
     project_support::CountingProject,
     stdio_support::StdioServer,
 };
@@ -415,4 +416,35 @@ fn f8_workflows_reach_what_the_operator_allows() {
     }
     assert!(start("none.yaml", &net).contains("no network"));
     assert_eq!(server.served(), 3);
+}
+
+/// D7: whether the request of a task took effect is unknown when its host was killed, so a person is asked, and
+/// nothing is sent again. A task that ended before is not repeated either.
+#[sandboxed]
+#[test]
+fn d7_a_task_that_had_connections_is_in_doubt_after_a_crash() {
+    let site = Website::start();
+    let place = Place::new();
+    let task = |id: &str, path: &str, after: &[&str]| {
+        json!({"id": id, "code": get(&site.address, path), "language": "python",
+            "grants": {"net": [site.address]}, "depends_on": after})
+    };
+    let tasks = [task("first", "/x", &[]), task("second", "/held", &["first"])];
+    let dag = json!({"name": "d", "tasks": tasks, "output": "{{ results.second }}"});
+    place.file("work/dag.json", dag.to_string());
+    let arguments = ["workflow", "run", "dag.json", "--id", "d", "--enable-code-execution"];
+    let mut command = place.command(BELLJAR);
+    command.args(arguments).args(["--net", &site.address]);
+    let mut host =
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+    assert_eq!(site.held(), "begun");
+    host.kill().expect("it runs");
+    host.wait().expect("it ends");
+    assert_eq!(site.held(), "ended");
+    let resume = ["workflow", "resume", "d", "--enable-code-execution"];
+    let resumed = place.command(BELLJAR).args(resume).output();
+    let resumed = outcome(resumed.expect("it starts"));
+    let said = format!("{}{}", resumed.stdout, resumed.stderr);
+    assert!(said.contains("its end was not seen"), "{said}");
+    assert_eq!(site.served(), 2, "{said}");
 }

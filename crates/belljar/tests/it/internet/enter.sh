@@ -22,7 +22,8 @@ user="$2" group="$3" directory="$4" python="$5"
 shift 5
 
 # Names come from the servers' namespace only, whatever this machine asks usually.
-echo "nameserver $server" >"$directory/resolv.conf"
+# As in many clusters, a search domain is tried first: every name beneath it leads to the servers.
+printf 'nameserver %s\nsearch search.example.net\noptions ndots:5\n' "$server" >"$directory/resolv.conf"
 echo "hosts: files dns" >"$directory/nsswitch.conf"
 mount --bind "$directory/resolv.conf" /etc/resolv.conf
 mount --bind "$directory/nsswitch.conf" /etc/nsswitch.conf

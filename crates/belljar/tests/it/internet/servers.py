@@ -30,6 +30,8 @@ NAMES = {WEB, GIT, INDEX, REGISTRY, API, OTHER, DEEP, GOOD}
 MORE_PORT = 8099
 # It leads to a private address.
 INNER = "inner.example.com"
+# The search domain of the client.
+SEARCH = ".search.example.net"
 # Each leads to the servers once, and elsewhere from then on.
 TURNING = re.compile(r"turning(-[a-z]+)?\.bad\.example\.com")
 # Names that lead elsewhere, beneath `bad.example.com`. `+` stands for the servers' address.
@@ -76,7 +78,7 @@ class Names(dnslib.server.BaseResolver):
 
     def addresses(self, name, kind):
         first, _, parent = name.partition(".")
-        if name in NAMES:
+        if name in NAMES or name.endswith(SEARCH):
             return [self.address]
         if name == INNER:
             return [BAD["private"]]
