@@ -441,7 +441,7 @@ fn d7_a_task_that_had_connections_is_in_doubt_after_a_crash() {
     host.kill().expect("it runs");
     host.wait().expect("it ends");
     assert_eq!(site.held(), "ended");
-    let resume = ["workflow", "resume", "d", "--enable-code-execution"];
+    let resume = ["workflow", "resume", "d"];
     let resumed = place.command(BELLJAR).args(resume).output();
     let resumed = outcome(resumed.expect("it starts"));
     let said = format!("{}{}", resumed.stdout, resumed.stderr);
