@@ -441,10 +441,19 @@ fn d7_a_task_that_had_connections_is_in_doubt_after_a_crash() {
     host.kill().expect("it runs");
     host.wait().expect("it ends");
     assert_eq!(site.held(), "ended");
-    let resume = ["workflow", "resume", "d"];
-    let resumed = place.command(BELLJAR).args(resume).output();
-    let resumed = outcome(resumed.expect("it starts"));
-    let said = format!("{}{}", resumed.stdout, resumed.stderr);
-    assert!(said.contains("its end was not seen"), "{said}");
-    assert_eq!(site.served(), 2, "{said}");
+    let mut resuming = place.command(BELLJAR);
+    resuming.args(["workflow", "resume", "d"]).stdin(Stdio::null());
+    let mut resuming =
+        resuming.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
+    // It waits for a person, and has not sent the request again.
+    let asked = within("the question", || {
+        let shown = place.command(BELLJAR).args(["workflow", "show", "d", "--json"]).output();
+        let shown = outcome(shown.expect("it starts")).json();
+        (shown["tasks"][1]["status"] == "in_doubt").then_some(shown)
+    });
+    resuming.kill().expect("it runs");
+    resuming.wait().expect("it ends");
+    assert_eq!(asked["decisions"][0]["kind"], "in_doubt", "{asked:#}");
+    assert_eq!(asked["results"], json!({"first": "/x"}), "{asked:#}");
+    assert_eq!(site.served(), 2, "{asked:#}");
 }
